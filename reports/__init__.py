@@ -1,0 +1,1 @@
+"""How we tell it: terminal, charts, HTML."""

@@ -1,0 +1,1 @@
+"""What then happens, and the bill."""

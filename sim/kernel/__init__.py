@@ -1,0 +1,1 @@
+"""The data plane: continuous batching as numba code, exact to the iteration."""

@@ -1,0 +1,1 @@
+"""What users send: traces, arrivals, lengths."""

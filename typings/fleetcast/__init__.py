@@ -1,0 +1,1 @@
+../../fleetcast/__init__.py

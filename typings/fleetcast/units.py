@@ -1,0 +1,1 @@
+../../fleetcast/units.py

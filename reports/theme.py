@@ -1,8 +1,9 @@
 """How a number looks: every unit, digit and colour of the reports.
 
-The rest of fleetcast knows seconds, tokens, bytes and US dollars only; milliseconds, `k`, `M`, `%` and `$/Mtok`
-are made here. An exact quantity drops its trailing zeros (`2 s`), a measured one keeps them (`1.90 s`), and nothing
-shows more digits than its interval supports. Nothing is computed here but roundings. A missing value is a dash.
+The rest of fleetcast knows seconds, tokens, bytes and US dollars only; milliseconds, `k`, `M`, `%` and
+`$/Mtok` are made here. An exact quantity drops its trailing zeros (`2 s`), a measured one keeps them
+(`1.90 s`), and nothing shows more digits than its interval supports. Nothing is computed here but roundings.
+A missing value is a dash.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 MISSING = "–"
 MINUS = "−"
 
-# Name of a colour -> (light, dark). One blue, greys, and a vermilion that stays apart from both for every common
-# kind of colour blindness; it is kept for what was crossed.
+# Name of a colour -> (light, dark). One blue, greys, and a vermilion that stays apart from both for every
+# common kind of colour blindness; it is kept for what was crossed.
 PALETTE: Mapping[str, tuple[str, str]] = {
     "paper": ("#ffffff", "#14171a"),
     "ink": ("#1d2329", "#e6e8ea"),
@@ -181,7 +182,7 @@ _COUNTS = frozenset({"batch", "preemptions", "replicas", "replica_hours"})
 
 
 def format_of(unit: str, name: str = "") -> Format:
-    """Return the formatter of a metric's *unit*; *name* tells counts (`batch`) from shares (both have unit 1)."""
+    """Return the formatter of a *unit*; a metric's *name* tells counts from shares (both have unit 1)."""
     if name in _COUNTS and unit == "1":
         return _measured_number
     if unit in _BY_UNIT:
@@ -236,8 +237,8 @@ def _padded(text: str, decimals: int) -> str:
 def waterfall(steps: Sequence[float]) -> tuple[list[float], int]:
     """Round a waterfall so that what is printed adds up: (rounded steps, their decimals).
 
-    *steps* are the first level, the changes and the last level. The ends are rounded as usual and the rounding
-    left over goes to the changes with the largest remainders, each by one unit of the last decimal.
+    *steps* are the first level, the changes and the last level. The ends are rounded as usual; what that
+    leaves over goes to the changes with the largest remainders, each by one unit of the last decimal.
     """
     ends = max(abs(steps[0]), abs(steps[-1]))
     # Cents; more where they would leave less than three digits of the larger end or two of the smaller one.

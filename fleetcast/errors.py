@@ -5,8 +5,8 @@ FleetcastError
  +-- DataError       what a file says: traffic, a profile, a price sheet
  +-- NotMeasured     the profile does not cover what the run would need
 
-Each says what is wrong (with the value and the place), why, and what to type instead. The command line prints it
-and exits with 2; anything else that escapes is a bug of ours (101).
+Each says what is wrong (with the value and the place), why, and what to type instead. The command line prints
+it and exits with 2; anything else that escapes is a bug of ours (101).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ class FleetcastError(Exception):
     """A mistake that the user can mend, worded as `what`, an optional reason `why` and a remedy `fix`."""
 
     def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
-        super().__init__(what, why, fix)
+        super().__init__(
+            what
+        )  # *what* alone, so that a worker process can hand the error back: pickle calls cls(what)
         self.what = what
         self.why = why
         self.fix = fix
@@ -52,4 +54,4 @@ def suggest(name: str, names: Iterable[str]) -> str:
     """Return `closest: a, b`, or the list of all *names* when none looks like *name*."""
     pool = sorted(set(names))
     close = nearest(name, pool)
-    return f"closest: {', '.join(close)}" if close else f"known: {', '.join(pool)}"
+    return f"closest: {', '.join(close)}" if close else f"known: {', '.join(pool) or 'none'}"

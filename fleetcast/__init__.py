@@ -1,5 +1,35 @@
-"""fleetcast: play production LLM traffic against measured serving profiles, many times over."""
+"""fleetcast: play production LLM traffic against measured serving profiles, many times over.
+
+This is the front door. Its names live in `fleetcast.profiles`, `fleetcast.traffic` and `fleetcast.sim` and
+are loaded when they are first asked for (PEP 562): importing fleetcast costs nothing, `simulate --help` stays
+quick, and the packages inside may import `fleetcast.units` and `fleetcast.errors` without a circle.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+__all__ = ["DataError", "FleetcastError", "NotMeasured", "ScenarioError", "__version__"]
+
+if TYPE_CHECKING:
+    from fleetcast.errors import DataError, FleetcastError, NotMeasured, ScenarioError
+else:  # hidden from type checkers, which would otherwise believe in any name
+    _HOMES = {
+        "DataError": "fleetcast.errors",
+        "FleetcastError": "fleetcast.errors",
+        "NotMeasured": "fleetcast.errors",
+        "ScenarioError": "fleetcast.errors",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value  # the next look-up finds it without asking here
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,0 +1,122 @@
+"""Sentences made of a result that the screen, the charts and the HTML report share.
+
+They look numbers up and format them; what needs counting over requests or runs is counted in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleetcast.reports import theme
+
+Result = Mapping[str, Any]
+
+PERCENTILES = ("p50", "p90", "p99", "p99.9")
+EXIT_WITHOUT_THRESHOLDS = "no threshold set"
+
+
+def what_ran(result: Result) -> str:
+    """Return how the days were made: `20 random days`, `replayed as recorded`."""
+    runs = int(result.get("runs", 1))
+    if result.get("mode") == "replay":
+        return "replayed as recorded" + (f", {theme.plural(runs, 'draw')} of the profile" if runs > 1 else "")
+    return theme.plural(runs, "random day")
+
+
+def verdict(result: Result) -> str:
+    """Return the thresholds in one sentence: `1 of 3 thresholds crossed, 1 undecided`."""
+    found = [row["verdict"] for row in result.get("thresholds") or ()]
+    crossed, undecided = found.count("crossed"), found.count("undecided")
+    if not found:
+        return "No threshold was set"
+    of = f"{len(found)} thresholds" if len(found) > 1 else "1 threshold"
+    if crossed:
+        return f"{crossed} of {of} crossed" + (f", {undecided} undecided" if undecided else "")
+    if undecided:
+        return f"{undecided} of {of} undecided, none crossed"
+    return f"All {of} hold" if len(found) > 1 else "The threshold holds"
+
+
+def exit_meaning(result: Result) -> str:
+    """Return why the run exits as it does: `1 crossed, 1 undecided`."""
+    found = [row["verdict"] for row in result.get("thresholds") or ()]
+    words = [f"{found.count(name)} {name}" for name in ("crossed", "undecided") if name in found]
+    return ", ".join(words) or ("all thresholds hold" if found else EXIT_WITHOUT_THRESHOLDS)
+
+
+def measured(result: Result, name: str) -> str:
+    """Return the metric *name* as text, a dash when it has no value."""
+    found = result.get("metrics", {}).get(name)
+    if not found:
+        return theme.MISSING
+    return theme.metric(found["value"], found["unit"], name, found.get("low"), found.get("high"))
+
+
+def bounds(row: Mapping[str, Any] | None, name: str, *, unit: bool = False) -> str:
+    """Return the interval of the metric or threshold *row* called *name*, empty when it has none."""
+    if not row or any(row.get(key) is None for key in ("value", "low", "high")):
+        return ""
+    return theme.interval(row["low"], row["high"], theme.format_of(row["unit"], name), unit=unit)
+
+
+def threshold_value(row: Mapping[str, Any]) -> str:
+    """Return the measured side of a threshold *row*."""
+    return theme.metric(row["value"], row["unit"], row["metric"], row.get("low"), row.get("high"))
+
+
+def threshold_remark(result: Result, row: Mapping[str, Any]) -> str:
+    """Return what the numbers of a threshold *row* do not say: the verdict in a word and its reason."""
+    default = "default" if row.get("default") else ""
+    if row["value"] is None:
+        note = result.get("metrics", {}).get(row["metric"], {}).get("note") or "no value"
+        return ", ".join(word for word in (f"{row['verdict']}: {note}", default) if word)
+    undecided = "undecided: interval straddles the limit"
+    words = {"holds": "", "crossed": "crossed", "undecided": undecided}
+    return ", ".join(word for word in (words[row["verdict"]], default) if word)
+
+
+def missing_notes(result: Result) -> dict[str, list[str]]:
+    """Return why percentiles of the latency table have no value: note -> metric ids."""
+    metrics = result.get("metrics", {})
+    found: dict[str, list[str]] = {}
+    for name in (f"{p}({kind})" for kind in theme.METRIC_WORDS for p in PERCENTILES):
+        if name in metrics and metrics[name]["value"] is None:
+            found.setdefault(metrics[name].get("note") or "no value", []).append(name)
+    return found
+
+
+def grades(result: Result) -> str:
+    """Return the service-level grades: `first token excellent (p50), good (p99) · …`."""
+    grouped: dict[str, list[str]] = {}
+    for name, grade in (result.get("grades") or {}).items():
+        statistic, _, kind = name.rstrip(")").partition("(")
+        grouped.setdefault(theme.METRIC_WORDS.get(kind, kind), []).append(f"{grade} ({statistic})")
+    return " · ".join(f"{words} {', '.join(parts)}" for words, parts in grouped.items())
+
+
+def basis(result: Result) -> str:
+    """Return the shares of busy time by how well the speed is known: `measured 0 %, modelled 98 %, …`."""
+    shares = result.get("busy_basis") or {}
+    if not any(shares.values()):
+        return ""
+    always = () if shares.get("stated") else ("measured", "modelled", "unmeasured")
+    text = {"stated": "stated by the profile", "prompt only": "prompts only"}
+    order = ("measured", "stated", "modelled", "unmeasured", "prompt only")
+    return ", ".join(
+        f"{text.get(key, key)} {theme.percent(shares[key])}"
+        for key in order
+        if key in shares and (key in always or shares[key])
+    )
+
+
+def cost_per_mtok(result: Result) -> str:
+    """Return `$1.03`, the dollars per million completed output tokens without their unit, or a dash."""
+    cost = result.get("metrics", {}).get("cost") or {}
+    return theme.dollars(cost.get("value"), theme.supported_digits(cost.get("low"), cost.get("high")))
+
+
+def no_cost_reason(result: Result) -> str:
+    """Return why there is no cost per token, empty when there is one."""
+    cost = result.get("metrics", {}).get("cost") or {}
+    return "" if cost.get("value") is not None else cost.get("note") or "no output token was completed"

@@ -138,9 +138,7 @@ class Plane:
     def outcome(self) -> Outcome:
         """Return what became of every request so far."""
         preemptions = (
-            self._preemptions
-            if len(self._preemptions) == len(self._first)
-            else np.zeros(len(self._first), np.int32)
+            self._preemptions if len(self._preemptions) == len(self._first) else np.zeros(len(self._first), np.int32)
         )
         return Outcome(self._first, self._finish, self._where, preemptions)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from fleetcast.sim.kernel.jit import INNER, OUTER
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _A = np.uint64(0xBF58476D1CE4E5B9)
@@ -16,7 +17,7 @@ _B = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11, _1 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11), np.uint64(1)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)
+@INNER
 def mix64(x):
     """Return 64 well-mixed bits of the uint64 *x*."""
     x = (x ^ (x >> _30)) * _A
@@ -24,13 +25,13 @@ def mix64(x):
     return x ^ (x >> _31)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)
+@INNER
 def uniform(x):
     """Return a number in (0, 1) from 64 bits."""
     return (np.float64(x >> _11) + 0.5) * 1.1102230246251565e-16
 
 
-@njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
+@OUTER
 def gamma(key, shape):
     """Return a Gamma(*shape*, 1) draw for the uint64 *key*; shape > 0."""
     boost = shape < 1.0
@@ -57,7 +58,7 @@ def gamma(key, shape):
     return d * v
 
 
-@njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
+@OUTER
 def beta(key, a, b):
     """Return a Beta(*a*, *b*) draw for the uint64 *key*."""
     x = gamma(key, a)

@@ -14,21 +14,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from fleetcast.sim.kernel.draws import GOLDEN, beta, gamma, mix64
+from fleetcast.sim.kernel.jit import INNER, OUTER
 
 # columns of f
 END, ANCHOR, BASE, MASS, BUSY, START = range(6)
 F_COLUMNS = 8
 # columns of g
-(PHASE, SEQS, CONTEXT, ITERATION, DONE, LAST, HEAD, TAIL, PARTIAL, LEFT, BLOCKS, FRESH, WAITING, CHANGED) = (
-    range(14)
-)
+(PHASE, SEQS, CONTEXT, ITERATION, DONE, LAST, HEAD, TAIL, PARTIAL, LEFT, BLOCKS, FRESH, WAITING, CHANGED) = range(14)
 G_COLUMNS = 16 + 16
-PHASES = (
-    16  # columns of g from here: how many decoding sequences fill their block at each iteration modulo 16
-)
+PHASES = 16  # columns of g from here: how many decoding sequences fill their block at each iteration modulo 16
 IDLE, DECODE, PROMPT = range(3)
 # fields of control
 ROW, TURN, STOP, WANTED, PREEMPTED, REJECTED = range(6)
@@ -47,11 +43,7 @@ SUB_BITS = 8  # 256 bins an octave: a bin is at most 0.4 % wide
 _SHIFT = 52 - SUB_BITS
 _BIN_ZERO = (1023 - 20) << SUB_BITS  # the first bin starts at 2**-20 s, about a microsecond
 BINS = 40 << SUB_BITS  # the last one ends at 2**20 s
-# Without numba's reference counts (no array is made or kept here), which otherwise take three quarters of the time.
-OUTER = njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
-INNER = njit(nogil=True, cache=True, error_model="numpy", _nrt=False, forceinline=True)
-
-_TWO_PI_KEY = np.uint64(0xD1B54A32D192ED03)
+_REPLICA_KEY = np.uint64(0xD1B54A32D192ED03)
 
 
 @INNER
@@ -83,7 +75,7 @@ def first_boundary(anchor, base, kvn, after, last, time):
         guess = (math.sqrt(lead * lead + 4.0 * half * max(ahead, 0.0)) - lead) / (2.0 * half)
     elif base > 0.0:
         guess = ahead / base
-    k = last if guess >= last else max(after + 1, int(math.ceil(guess)))
+    k = last if guess >= last else max(after + 1, math.ceil(guess))
     while k > after + 1 and boundary(anchor, base, kvn, k - 1) >= time:
         k -= 1
     while k < last and boundary(anchor, base, kvn, k) < time:
@@ -190,7 +182,7 @@ def mixed(decode, prompt, mixing):
 @INNER
 def key_of(seed, r, iteration):
     """Return the key of the draws of replica *r* from *iteration* on."""
-    return mix64(seed + np.uint64(r) * _TWO_PI_KEY + np.uint64(iteration) * GOLDEN)
+    return mix64(seed + np.uint64(r) * _REPLICA_KEY + np.uint64(iteration) * GOLDEN)
 
 
 @OUTER
@@ -207,7 +199,7 @@ def bridge(f, r, kvn, shape, key, last, time):
         if low > 0:
             begin = f[r, ANCHOR] + (boundary(0.0, f[r, BASE], kvn, low) / (low * shape)) * mass_low
         share = (time - begin) / (end - begin) if end > begin else 0.5
-        k = low + int(math.ceil(share * (high - low)))
+        k = low + math.ceil(share * (high - low))
         k = min(max(k, low + 1), high - 1)
         part = beta(mix64(key ^ (np.uint64(k) * GOLDEN)), (k - low) * shape, (high - k) * shape)
         mass = mass_low + (mass_high - mass_low) * part
@@ -276,9 +268,7 @@ def make_room(
 ):  # fmt: skip
     """Give the decodes their blocks, oldest first, when not all of them fit; return how many were preempted."""
     n = g[r, SEQS]
-    size = (
-        0  # ages: (admission, row, whether it asks for a block), first as a heap, then sorted, oldest first
-    )
+    size = 0  # ages: (admission, row, whether it asks for a block), first as a heap, then sorted, oldest first
     for i in range(n):
         row = heap[r, i] & ROW_MASK
         held = inputs[row] + outputs[row] - ((heap[r, i] >> ROW_BITS) - g[r, ITERATION])
@@ -427,7 +417,7 @@ def count_run(histogram, n, base, kvn, first, last):
     j = first
     while j < last:
         here = bin_of(base + kvn * j)
-        to = min(last, max(j + 1, int(math.ceil((edge_of(here) - base) / kvn))))
+        to = min(last, max(j + 1, math.ceil((edge_of(here) - base) / kvn)))
         histogram[here] += n * (to - j)
         j = to
 

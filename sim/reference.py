@@ -42,7 +42,8 @@ class Clock(simpy.Environment):
         """Return an event that happens at *time*; at equal times the lowest *priority* comes first."""
         event = simpy.Event(self)
         event._ok, event._value = True, None
-        heapq.heappush(self._queue, (time, priority, next(self._eid), event))
+        queue: Any = self._queue
+        heapq.heappush(queue, (time, priority, next(self._eid), event))
         return event
 
 

@@ -9,11 +9,15 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from house import ROOT, files, modules
 
+from fleetcast import units
+
+ASSUMPTIONS = ROOT / "docs" / "assumptions.md"
 SCRIPTS = [*sorted((ROOT / "scripts").iterdir()), ROOT / ".ci" / "run"]
 
 # A file that outgrows this wants to be two. The kernel is compiled as a whole and may be longer.
@@ -128,3 +132,41 @@ def test_nothing_is_left_to_chance_or_to_the_clock() -> None:
             if bad:
                 found.append(f"{name} line {node.lineno}: {ast.unparse(node)}")
     assert found == []
+
+
+def numbers(cell: object) -> list[float]:
+    """The quantities in a cell of a table, or in a constant, as plain numbers in ascending order."""
+    if isinstance(cell, str):
+        found = re.findall(r"([0-9][0-9,.]*) ?(%|ms|kB|B\b)?", cell)
+        scale = {**units.DURATIONS, **units.SIZES, **units.SHARES, "": 1.0}
+        return sorted(float(number.replace(",", "")) * scale[unit] for number, unit in found)
+    if isinstance(cell, tuple):
+        return sorted(number for part in cell for number in numbers(part))
+    return [float(str(cell))]
+
+
+def assumed() -> list[tuple[str, str]]:
+    """The rows of docs/assumptions.md whose default is a constant: that constant and the default."""
+    rows = re.findall(
+        r"^\| [^|]+ \| ([^|]+) \| `(fleetcast\.[\w.]+)` \|", ASSUMPTIONS.read_text(encoding="utf-8"), re.M
+    )
+    return [(constant, default) for default, constant in rows]
+
+
+def test_the_list_of_assumptions_is_read() -> None:
+    assert len(assumed()) >= 15
+
+
+@pytest.mark.parametrize(("constant", "default"), assumed())
+def test_assumptions_say_what_the_code_does(constant: str, default: str) -> None:
+    module, _, name = constant.rpartition(".")
+    assert numbers(default) == pytest.approx(numbers(getattr(import_module(module), name)))
+
+
+def test_documents_name_files_that_exist() -> None:
+    for document in (ASSUMPTIONS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
+        text = document.read_text(encoding="utf-8")
+        named = set(re.findall(r"`((?:profiles|traffic|sim|reports|fleetcast|tests|scripts|typings)/[\w./-]*)`", text))
+        named |= {link for link in re.findall(r"\]\(([^)#:]+)\)", text)}
+        gone = sorted(name for name in named if not (ROOT / name).exists() and not (document.parent / name).exists())
+        assert gone == [], document.name

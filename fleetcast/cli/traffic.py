@@ -68,7 +68,7 @@ def _in_short(seen: Description) -> list[str]:
 
     inputs, outputs = seen.input_tokens.mean, seen.output_tokens.mean
     return [
-        f"{theme.count(seen.rows)} requests, {theme.duration(seen.span_s)}",
+        f"{theme.count(seen.rows)} request{'' if seen.rows == 1 else 's'}, {theme.duration(seen.span_s)}",
         f"{theme.rate(seen.mean_rate)} mean, {theme.rate(seen.peak_rate_minute)} peak",
         f"{theme.exact(inputs)} in, {theme.exact(outputs)} out (mean)",
     ]

@@ -11,7 +11,7 @@ Coverage of the true p99 at level 95 %, measured with 400 replications of expone
 mean (and daily traffic) is lognormal; the plain jackknife in brackets: 20 runs, cv 0.3: 97 % (87 %), cv 0.6:
 93 % (66 %), cv 1.0: 84 % (53 %); 8 runs, cv 0.3: 93 % (83 %). Where only one day in ten is overloaded, 20
 runs cover 75 % (50 %): no method sees the days that were not drawn. The median with 20 runs:
-94–95 % (87–94 %).
+93–95 % (87–94 %), a cost per token 96 %.
 
 Left out: the noise of requests within one single run (one run has no interval at all).
 """
@@ -182,32 +182,32 @@ def interval(value: float, without: Floats, level: float = LEVEL) -> tuple[float
         return (1 / (1 / value + t * _spread(upside_down)) if value > 0 else 0.0), math.inf
     if (without == value).all():
         return value, value
+    skewed_low, skewed_high = _hall(value, without, t)
     if value > 0 and (without > 0).all():
         half = t * _spread(np.log(without))
         low, high = value * math.exp(-half), value * math.exp(min(half, 700.0))
-    else:
-        half = t * _spread(without)
-        low, high = value - half, value + half
-    skewed_low, skewed_high = _hall(value, without, t)
-    return max(min(low, skewed_low), 0.0), max(high, skewed_high)
+        return (min(low, skewed_low) if skewed_low > 0 else low), max(high, skewed_high)
+    half = t * _spread(without)
+    return max(min(value - half, skewed_low), 0.0), max(value + half, skewed_high)
 
 
 def _spread(without: Floats) -> float:
     """Return the jackknife standard error."""
     runs = len(without)
-    return math.sqrt((runs - 1) / runs * float(((without - without.mean()) ** 2).sum()))
+    far = without - without.mean()
+    scale = float(np.abs(far).max()) or 1.0  # before squaring: the squares of tiny numbers vanish
+    return scale * math.sqrt((runs - 1) / runs * float(((far / scale) ** 2).sum()))
 
 
 def _hall(value: float, without: Floats, t: float) -> tuple[float, float]:
     """Return Hall's (1992) interval: the t interval bent by the cubic that removes the skewness."""
     runs = len(without)
-    influence = -(runs - 1) * (without - without.mean())
     error = _spread(without)
     if runs < 3 or error == 0:
         return value - t * error, value + t * error
-    # The unbiased third moment over the unbiased standard deviation cubed.
-    third = float((influence**3).sum()) * runs / ((runs - 1) * (runs - 2))
-    skew = third / (error * math.sqrt(runs)) ** 3
+    # The unbiased third moment of the influences over their unbiased standard deviation cubed.
+    influence = (runs - 1) * (without.mean() - without) / (error * math.sqrt(runs))
+    skew = float((influence**3).sum()) * runs / ((runs - 1) * (runs - 2))
     if abs(skew) < 1e-6:
         return value - t * error, value + t * error
 

@@ -43,55 +43,15 @@ def summary(result: Result, *, width: int = WIDTH, written: str | None = None) -
 
 
 def _what_ran(result: Result, width: int) -> list[Text]:
-    about = result.get("summary", {})
-    traffic, profile, fleet = (about.get(key, {}) for key in ("traffic", "profile", "fleet"))
-    rows = [
-        (str(traffic.get("name", "traffic")), _traffic_words(traffic)),
-        (str(profile.get("name", "profile")), _profile_words(profile)),
-        ("fleet", _fleet_words(fleet)),
-    ]
+    rows = words.ran(result)
     column = min(28, max(len(name) for name, _ in rows))
     lines = []
     for name, parts in rows:
         shown = name if len(name) <= column else f"…{name[1 - column :]}"
         lines += _flow([(f"  {shown:<{column}}  ", HEAD)], parts, " · ", width)
-    if fleet.get("chosen") and fleet.get("chosen_why"):
-        lines += _flow([(" " * (column + 4), "")], [str(fleet["chosen_why"])], "", width, QUIET)
+    if why := words.chosen_why(result):
+        lines += _flow([(" " * (column + 4), "")], [why], "", width, QUIET)
     return lines
-
-
-def _traffic_words(traffic: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{theme.count(traffic.get('requests'))} requests, {theme.duration(traffic.get('span_s'))}",
-        f"{theme.rate(traffic.get('mean_rate'))} mean, {theme.rate(traffic.get('peak_rate'))} peak",
-        f"{theme.exact(traffic.get('mean_input_tokens'))} in, "
-        f"{theme.exact(traffic.get('mean_output_tokens'))} out (mean)",
-    ]
-
-
-def _profile_words(profile: Mapping[str, Any]) -> list[str]:
-    model = " ".join(str(profile[key]) for key in ("model", "precision") if profile.get(key))
-    cards = f"{profile.get('count') or 1}×{profile['accelerator']}" if profile.get("accelerator") else ""
-    instance = str(profile.get("instance") or "")
-    where = f"{cards} ({instance})" if cards and instance else cards or instance
-    points = f"measured: {profile['measured']}" if profile.get("measured") else ""
-    return [part for part in (model, str(profile.get("engine") or ""), where, points) if part]
-
-
-def _fleet_words(fleet: Mapping[str, Any]) -> list[str]:
-    region, client, network = fleet.get("region"), fleet.get("client_region"), fleet.get("network")
-    return [
-        part
-        for part in (
-            ("chosen: " if fleet.get("chosen") else "")
-            + theme.plural(int(fleet.get("replicas") or 0), "replica"),
-            str(fleet.get("routing") or ""),
-            ", ".join(str(part) for part in (region, fleet.get("purchase")) if part),
-            f"users in {client}" if client and client != region else "",
-            str(network) if network and network != "none" else "no network",
-        )
-        if part
-    ]
 
 
 def _thresholds(result: Result, width: int) -> list[Text]:
@@ -162,7 +122,7 @@ def _fleet(result: Result, width: int) -> list[Text]:
         return []
     lines = _flow([("  FLEET     ", HEAD)], parts, " · ", width)
     if basis := words.basis(result):
-        text = f"busy at batch sizes {basis}".split(", ")
+        text = f"busy batch sizes: {basis}".split(", ")
         lines += _flow([(INDENT, "")], text, ", ", width, QUIET)
     return lines
 
@@ -178,7 +138,7 @@ def _money(result: Result, width: int) -> list[Text]:
     span = words.bounds(cost, "cost")
     price = f"{words.cost_per_mtok(result)} per M output tokens{f' ({span})' if span else ''}"
     lines = _flow([("  MONEY     ", HEAD)], [price, day], " · ", width)
-    steps = bill.get("waterfall") or ()
+    steps: Sequence[Mapping[str, Any]] = bill.get("waterfall") or []
     if len(steps) < 2:
         return lines
     levels, decimals = theme.waterfall([step["usd_per_mtok"] for step in steps])

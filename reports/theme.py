@@ -22,7 +22,7 @@ PALETTE: Mapping[str, tuple[str, str]] = {
     "paper": ("#ffffff", "#14171a"),
     "ink": ("#1d2329", "#e6e8ea"),
     "quiet": ("#5f6b76", "#9aa5b0"),
-    "grey": ("#a5afb8", "#68737e"),
+    "grey": ("#8794a0", "#6f7b87"),
     "hair": ("#dde2e6", "#2f363d"),
     "panel": ("#f5f7f8", "#1c2126"),
     "accent": ("#0b67b2", "#58aef2"),
@@ -51,9 +51,7 @@ def number(value: float | None, digits: int = 3, *, keep: bool = False, decimals
         if value == 0:
             return "0"
         decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-        if decimals and abs(round(value, decimals)) >= 10.0 ** (
-            digits - decimals
-        ):  # 9.996 -> 10.0, not 10.00
+        if decimals and abs(round(value, decimals)) >= 10.0 ** (digits - decimals):  # 9.996 -> 10.0, not 10.00
             decimals -= 1
         text = f"{abs(value):,.{decimals}f}"
         if not keep and "." in text:
@@ -63,9 +61,7 @@ def number(value: float | None, digits: int = 3, *, keep: bool = False, decimals
     return f"{MINUS}{text}" if value < 0 else text
 
 
-def _scaled(
-    value: float, steps: Sequence[tuple[float, str]], digits: int, keep: bool, decimals: int | None
-) -> str:
+def _scaled(value: float, steps: Sequence[tuple[float, str]], digits: int, keep: bool, decimals: int | None) -> str:
     """Write *value* in the largest unit of *steps* (largest first) in which it rounds to at least 1."""
     rounded = float(f"{abs(value):.{max(digits, 1)}g}")
     size, unit = next((step for step in steps if rounded >= step[0]), steps[-1])
@@ -128,16 +124,12 @@ def price(value: float | None) -> str:
     return f"{MINUS if value < 0 else ''}${_cents(f'{abs(value):,.6f}')}"
 
 
-def usd_per_mtok(
-    value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None
-) -> str:
+def usd_per_mtok(value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None) -> str:
     """Return `$1.50/Mtok`."""
     return f"{dollars(value, digits, keep=keep, decimals=decimals)}/Mtok" if _finite(value) else MISSING
 
 
-def usd_per_day(
-    value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None
-) -> str:
+def usd_per_day(value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None) -> str:
     """Return `$431/day`."""
     return f"{dollars(value, digits, keep=keep, decimals=decimals)}/day" if _finite(value) else MISSING
 
@@ -179,9 +171,7 @@ def rate(value: float | None, digits: int = 3, *, keep: bool = True, decimals: i
     return f"{number(value, digits, keep=keep, decimals=decimals)}/s" if _finite(value) else MISSING
 
 
-def tokens_per_second(
-    value: float | None, digits: int = 3, *, keep: bool = True, decimals: int | None = None
-) -> str:
+def tokens_per_second(value: float | None, digits: int = 3, *, keep: bool = True, decimals: int | None = None) -> str:
     """Return `6,314 tok/s`."""
     return f"{number(value, digits, keep=keep, decimals=decimals)} tok/s" if _finite(value) else MISSING
 
@@ -189,9 +179,7 @@ def tokens_per_second(
 class Format(Protocol):
     """A formatter: a value, its significant digits, or its decimals."""
 
-    def __call__(
-        self, value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None
-    ) -> str:
+    def __call__(self, value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None) -> str:
         """Return the text."""
 
 
@@ -214,9 +202,7 @@ def format_of(unit: str, name: str = "") -> Format:
     if unit in _BY_UNIT and not (unit == "1" and name in _COUNTS):
         return _BY_UNIT[unit]
 
-    def plain(
-        value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None
-    ) -> str:
+    def plain(value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None) -> str:
         text = number(value, digits, keep=keep, decimals=decimals)
         return text if unit == "1" or text == MISSING else f"{text} {unit}"
 
@@ -230,9 +216,7 @@ def supported_digits(low: float | None, high: float | None) -> int:
     return 2 if high - low > 0.1 * max(abs(low), abs(high)) else 3
 
 
-def metric(
-    value: float | None, unit: str, name: str = "", low: float | None = None, high: float | None = None
-) -> str:
+def metric(value: float | None, unit: str, name: str = "", low: float | None = None, high: float | None = None) -> str:
     """Return a metric's value with its unit and no more digits than the interval *low* to *high* supports."""
     whole = unit == "1" and name in _COUNTS and value is not None and value == round(value)
     return format_of(unit, name)(value, supported_digits(low, high), keep=not whole)
@@ -287,6 +271,15 @@ def plural(n: int, one: str, many: str = "") -> str:
     """Return `1 replica`, `2 replicas`."""
     return f"{exact(n)} {one if n == 1 else many or one + 's'}"
 
+
+# The same for the ticks of a chart's time axis, in Vega's expression language.
+SECONDS_EXPR = (
+    "datum.value == 0 ? '0' : datum.value >= 1 ? format(datum.value, '~r') + ' s' : datum.value >= 0.001"
+    " ? format(datum.value * 1000, '~r') + ' ms' : format(datum.value * 1000000, '~r') + ' µs'"
+)
+
+COUNT_EXPR = "datum.value >= 10000 ? format(datum.value, '~s') : format(datum.value, '~r')"
+PERCENT_EXPR = "format(datum.value * 100, '~r') + ' %'"
 
 VERDICT_MARKS: Mapping[str, str] = {"holds": "✓", "crossed": "✗", "undecided": "?"}
 EXIT_MEANING: Mapping[int, str] = {

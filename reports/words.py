@@ -24,6 +24,56 @@ def what_ran(result: Result) -> str:
     return theme.plural(runs, "random day")
 
 
+def ran(result: Result) -> list[tuple[str, list[str]]]:
+    """Return what was simulated: the traffic, the profile and the fleet, each a name and its facts."""
+    about = result.get("summary") or {}
+    traffic, profile, fleet = (about.get(key) or {} for key in ("traffic", "profile", "fleet"))
+    return [
+        (str(traffic.get("name", "traffic")), _traffic_words(traffic)),
+        (str(profile.get("name", "profile")), _profile_words(profile)),
+        ("fleet", _fleet_words(fleet)),
+    ]
+
+
+def chosen_why(result: Result) -> str:
+    """Return why this fleet was chosen, empty when the user asked for it."""
+    fleet = (result.get("summary") or {}).get("fleet") or {}
+    return str(fleet.get("chosen_why") or "") if fleet.get("chosen") else ""
+
+
+def _traffic_words(traffic: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{theme.count(traffic.get('requests'))} requests, {theme.duration(traffic.get('span_s'))}",
+        f"{theme.rate(traffic.get('mean_rate'))} mean, {theme.rate(traffic.get('peak_rate'))} peak",
+        f"{theme.exact(traffic.get('mean_input_tokens'))} in, "
+        f"{theme.exact(traffic.get('mean_output_tokens'))} out (mean)",
+    ]
+
+
+def _profile_words(profile: Mapping[str, Any]) -> list[str]:
+    model = " ".join(str(profile[key]) for key in ("model", "precision") if profile.get(key))
+    cards = f"{profile.get('count') or 1}×{profile['accelerator']}" if profile.get("accelerator") else ""
+    instance = str(profile.get("instance") or "")
+    where = f"{cards} ({instance})" if cards and instance else cards or instance
+    points = f"measured: {profile['measured']}" if profile.get("measured") else ""
+    return [part for part in (model, str(profile.get("engine") or ""), where, points) if part]
+
+
+def _fleet_words(fleet: Mapping[str, Any]) -> list[str]:
+    region, client, network = fleet.get("region"), fleet.get("client_region"), fleet.get("network")
+    return [
+        part
+        for part in (
+            ("chosen: " if fleet.get("chosen") else "") + theme.plural(int(fleet.get("replicas") or 0), "replica"),
+            str(fleet.get("routing") or ""),
+            ", ".join(str(part) for part in (region, fleet.get("purchase")) if part),
+            f"users in {client}" if client and client != region else "",
+            str(network) if network and network != "none" else "no network",
+        )
+        if part
+    ]
+
+
 def verdict(result: Result) -> str:
     """Return the thresholds in one sentence: `1 of 3 thresholds crossed, 1 undecided`."""
     found = [row["verdict"] for row in result.get("thresholds") or ()]
@@ -120,3 +170,9 @@ def no_cost_reason(result: Result) -> str:
     """Return why there is no cost per token, empty when there is one."""
     cost = result.get("metrics", {}).get("cost") or {}
     return "" if cost.get("value") is not None else cost.get("note") or "no output token was completed"
+
+
+def level(result: Result) -> str:
+    """Return the level of the intervals, `95 %`."""
+    found = (row.get("level") for row in (result.get("metrics") or {}).values())
+    return theme.percent(next((value for value in found if value), 0.95))

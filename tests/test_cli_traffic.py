@@ -33,7 +33,7 @@ def hour(tmp_path: Path) -> Path:
     tokens = np.full(len(arrival), 100)
     tokens[7] = 20
     path = tmp_path / "hour.parquet"
-    tenants = Labels(np.arange(len(arrival)) % 3 - 1, ("a", "b"))
+    tenants = Labels(np.arange(len(arrival), dtype=np.int32) % 3 - 1, ("a", "b"))
     write_trace(make_trace(arrival, tokens, tokens // 2, labels={"tenant": tenants}, time_zone="UTC"), path)
     return path
 

@@ -36,7 +36,8 @@ def test_a_trace_is_its_rows_sorted_stably_by_arrival(rows: list[tuple[float, in
     assert list(got) == sorted(rows, key=lambda row: row[0])
     assert len(trace) == len(rows)
     assert trace.span_s == max(arrival) - min(arrival)
-    assert (trace.arrival_s.dtype, trace.input_tokens.dtype, trace.output_tokens.dtype) == ("f8", "i4", "i4")
+    columns = (trace.arrival_s, trace.input_tokens, trace.output_tokens)
+    assert [str(column.dtype) for column in columns] == ["float64", "int32", "int32"]
     assert trace.labels["tenant"].codes.dtype == np.int32
 
 

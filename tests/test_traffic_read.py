@@ -232,9 +232,9 @@ def full_trace() -> Trace:
         rng.integers(0, 900, rows),
         rng.integers(1, 400, rows),
         labels={
-            "session": Labels(rng.integers(-1, 40, rows), tuple(f"s{k}" for k in range(40))),
-            "turn": Labels(rng.integers(-1, 9, rows)),
-            "tenant": Labels(rng.integers(0, 3, rows), ("Ärzte", "acme", "")),
+            "session": Labels(rng.integers(-1, 40, rows, np.int32), tuple(f"s{k}" for k in range(40))),
+            "turn": Labels(rng.integers(-1, 9, rows, np.int32)),
+            "tenant": Labels(rng.integers(0, 3, rows, np.int32), ("Ärzte", "acme", "")),
         },
         start=datetime(2026, 3, 4, 5, 6, 7, 89, timezone(timedelta(hours=1))),
         time_zone="Europe/Berlin",
@@ -304,6 +304,21 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path: Path, name:
     assert caught.value.why
     assert "folder that exists" in caught.value.fix
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "day.parquet"
+    write_trace(make_trace([0.0], [1], [1]), path)
+
+    def full(_: Any, file: Any, **__: Any) -> None:
+        file.write(b"PAR1")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet, "write_table", full)
+    with pytest.raises(ScenarioError, match="No space left"):
+        write_trace(full_trace(), path)
+    assert len(read_trace(path)) == 1
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

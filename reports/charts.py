@@ -14,11 +14,12 @@ from typing import Any
 import altair as alt
 
 from fleetcast.reports import theme, words
-from fleetcast.reports.drawing import WIDTH, Chart, Row, finish, scale, tooltip, values
+from fleetcast.reports.drawing import DATA, WIDTH, Chart, Row, finish, scale, tooltip, values
 from fleetcast.reports.panels import batches, timeline
 from fleetcast.reports.theme import colour
 from fleetcast.reports.words import Result
 
+EDGE = 2.0  # of the thresholds' axis, as a share of the limit
 _VERDICTS = ("holds", "crossed", "undecided")
 _VERDICT_COLOURS = (colour("accent"), colour("red"), colour("quiet"))
 _VERDICT_SHAPES = ("circle", "cross", "diamond")
@@ -42,19 +43,18 @@ def charts(result: Result) -> dict[str, Chart]:
 
 def thresholds(result: Result) -> Chart | None:
     """Draw each threshold's value and interval as a share of its limit."""
-    rows = [_threshold_row(row) for row in result.get("thresholds") or () if _drawable(row)]
+    rows = [_threshold_row(result, row) for row in result.get("thresholds") or () if _drawable(row)]
     if not rows:
         return None
-    end = 2.0
     limit = [{"at": 1.0, "text": "limit"}]
-    base = alt.Chart(values(rows)).encode(
+    base = alt.Chart(DATA).encode(
         y=alt.Y("text:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, ticks=False, domain=False)),
         color=alt.Color("verdict:N", legend=None, scale=scale(_VERDICTS, _VERDICT_COLOURS)),
         tooltip=tooltip(("text", "threshold"), ("label", "value"), ("verdict", "verdict")),
     )
     x = alt.X(
         "value:Q",
-        scale=alt.Scale(domain=[0, end]),
+        scale=alt.Scale(domain=[0, EDGE]),
         axis=alt.Axis(labelExpr=theme.PERCENT_EXPR, tickCount=5, title="share of the limit", grid=True),
     )
     bars = base.mark_bar(height=7, opacity=0.35, cornerRadius=3).encode(x=alt.X("low:Q"), x2="high:Q")
@@ -72,28 +72,32 @@ def thresholds(result: Result) -> Chart | None:
     )
     chart = alt.layer(rule, bars, dots, labels, name)
     subtitle = "value and interval, each as a share of its own limit; beyond 200 % drawn at the edge"
-    return finish(chart.properties(width=WIDTH, height=46 * len(rows)), words.verdict(result), subtitle)
+    return finish(chart.properties(width=WIDTH, height=46 * len(rows)), words.verdict(result), subtitle, rows)
 
 
 def _drawable(row: Mapping[str, Any]) -> bool:
-    return row["value"] is not None and bool(row["limit"])
+    return bool(row["limit"]) and (row["value"] is not None or row["verdict"] == "crossed")
 
 
-def _threshold_row(row: Mapping[str, Any]) -> Row:
+def _threshold_row(result: Result, row: Mapping[str, Any]) -> Row:
     def share(value: float | None) -> float | None:
-        return None if value is None else min(2.0, max(0.0, value / row["limit"]))
+        return None if value is None else min(EDGE, max(0.0, value / row["limit"]))
 
-    span = words.bounds(row, row["metric"])
-    value = words.threshold_value(row)
-    at = share(row["value"])
+    span = words.bounds(row)
+    if row["value"] is None:  # crossed by requests that never ended
+        at, label = EDGE, words.threshold_remark(result, row)
+    else:
+        value = words.threshold_value(row)
+        at, label = share(row["value"]) or 0.0, f"{value} ({span})" if span else value
+    low, high = share(row.get("low")), share(row.get("high"))
     return {
         "text": row["text"],
         "verdict": row["verdict"],
         "value": at,
-        "low": share(row.get("low")),
-        "high": share(row.get("high")),
-        "anchor": min(at or 0.0, 1.55),
-        "label": f"{value} ({span})" if span else value,
+        "low": low,
+        "high": EDGE if high is None and low is not None else high,
+        "anchor": min(at, 0.75 * EDGE),
+        "label": label,
     }
 
 
@@ -109,12 +113,13 @@ def latency(result: Result) -> Chart | None:
     rows = [row for curve in curves.values() for row in curve]
     if not rows:
         return None
+    finest = min(0.001, *(row["above"] for row in rows))
     y = alt.Y(
         "above:Q",
-        scale=alt.Scale(type="log", domain=[1, 0.001], clamp=True),
+        scale=alt.Scale(type="log", domain=[1, finest], nice=False),
         axis=alt.Axis(
             title="share at most this slow",
-            values=[1, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001],
+            values=[1, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0001],
             labelExpr="format(100 * (1 - datum.value), '~r') + ' %'",
         ),
     )
@@ -127,7 +132,7 @@ def latency(result: Result) -> Chart | None:
     colours = [colour(_LINES[kind]) for kind, curve in curves.items() if curve]
     paint = alt.Color("kind:N", scale=scale(names, colours), legend=None)
     hint = tooltip(("kind", "latency"), ("share", "at most this slow"), ("text", "time"), ("span", "interval"))
-    base = alt.Chart(values(rows)).encode(y=y, color=paint)
+    base = alt.Chart(DATA).encode(y=y, color=paint)
     band = base.mark_area(orient="horizontal", opacity=0.22).encode(x=alt.X("low:Q"), x2="high:Q", detail="kind:N")
     line = base.mark_line(orient="horizontal", strokeWidth=2.2).encode(x=x, order="quantile:Q")
     hover = base.mark_point(size=90, opacity=0, filled=True).encode(x=x, tooltip=hint)
@@ -152,7 +157,7 @@ def latency(result: Result) -> Chart | None:
         "share of requests (of tokens: between tokens) at most this slow, by time; bands are intervals, numbers p99"
     )
     chart = alt.layer(*layers).resolve_scale(color="independent").properties(width=WIDTH, height=330)
-    return finish(chart, title, subtitle)
+    return finish(chart, title, subtitle, rows)
 
 
 def _labels(
@@ -181,7 +186,7 @@ def _curve(result: Result, kind: str) -> list[Row]:
                 "value": value,
                 "low": low if bounded and low > 0 else value,
                 "high": high if bounded else value,
-                "text": theme.metric(value, "s", "", low, high),
+                "text": theme.metric(value, "s", low, high),
                 "span": theme.interval(low, high, theme.seconds, unit=True),
             }
         )
@@ -260,7 +265,7 @@ def waterfall(result: Result) -> Chart | None:
         title=None,
         axis=alt.Axis(ticks=False, domain=False, labelLimit=200, labelPadding=8),
     )
-    base = alt.Chart(values(rows)).encode(y=y)
+    base = alt.Chart(DATA).encode(y=y)
     bars = base.mark_bar(height=22, cornerRadius=2).encode(
         x=alt.X("from:Q", axis=alt.Axis(title=None, format="$~f", tickCount=6), scale=alt.Scale(zero=True)),
         x2="to:Q",
@@ -273,4 +278,4 @@ def waterfall(result: Result) -> Chart | None:
     if low > 0:
         title += f", {theme.number(high / low, 2)} × the benchmark's {theme.dollars(shown[0], decimals=decimals)}"
     subtitle = "US dollars per million completed output tokens, from the benchmark's best to everything billed"
-    return finish(alt.layer(bars, labels).properties(width=WIDTH, height=34 * len(rows)), title, subtitle)
+    return finish(alt.layer(bars, labels).properties(width=WIDTH, height=34 * len(rows)), title, subtitle, rows)

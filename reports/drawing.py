@@ -17,8 +17,12 @@ MARGIN = 62  # of them, left of the panels of a chart made of panels
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
+# The main data of a chart, said once in `finish` however many layers draw it.
+DATA = alt.NamedData(name="data")
+
+
 def values(rows: Sequence[Row]) -> alt.InlineData:
-    """Return *rows* as data inside the chart."""
+    """Return a few *rows* as the data of a single layer."""
     return alt.InlineData(values=list(rows))
 
 
@@ -33,8 +37,8 @@ def tooltip(*fields: tuple[str, str]) -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields]
 
 
-def finish(chart: Any, title: str, subtitle: str) -> Chart:
-    """Give *chart* its finding as title, what is plotted as subtitle, and the look of the report."""
+def finish(chart: Any, title: str, subtitle: str, data: Sequence[Row]) -> Chart:
+    """Give *chart* its finding as title, what is plotted as subtitle, its DATA, and the look of the report."""
     ink, quiet, hair = colour("ink"), colour("quiet"), colour("hair")
     heading = alt.TitleParams(
         title,
@@ -62,7 +66,7 @@ def finish(chart: Any, title: str, subtitle: str) -> Chart:
     )
     if isinstance(chart, alt.LayerChart):
         chart = chart.properties(autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
-    finished: Chart = chart.properties(title=heading).configure(
+    finished: Chart = chart.properties(title=heading, datasets={DATA.name: list(data)}).configure(
         background="transparent",
         font=FONT,
         padding=2,

@@ -8,15 +8,15 @@ page reads well without scripts too: each chart has its numbers in a table behin
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from fleetcast.errors import ScenarioError
 from fleetcast.reports import theme, words
-from fleetcast.reports.tables import Table, tables
+from fleetcast.reports.tables import tables
 from fleetcast.reports.toml import write_toml
 from fleetcast.reports.words import Result
 
@@ -25,24 +25,19 @@ _COLOURS = {light: f"var(--{name})" for name, (light, _) in theme.PALETTE.items(
 
 
 def write_report(result: Result, path: str | Path) -> None:
-    """Write the report of *result* to *path*, whole or not at all."""
-    path = Path(path)
+    """Write the report of *result* to *path*: to a temporary name in the same folder first, then renamed."""
+    target = Path(path)
     text = render(result)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        try:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        fix = "name a file in a folder that exists and that you may write to"
+        raise ScenarioError(f"cannot write {path}", why=error.strerror or str(error), fix=fix) from None
 
 
 def render(result: Result) -> str:
@@ -72,7 +67,7 @@ def render(result: Result) -> str:
 def _themed(spec: Any) -> Any:
     """Exchange the palette's colours in a chart for the page's, which know light from dark; leave its data alone."""
     if isinstance(spec, dict):
-        return {key: value if key == "values" else _themed(value) for key, value in spec.items()}
+        return {key: value if key in ("values", "datasets") else _themed(value) for key, value in spec.items()}
     if isinstance(spec, list):
         return [_themed(value) for value in spec]
     return _COLOURS.get(spec, spec) if isinstance(spec, str) else spec
@@ -118,10 +113,10 @@ def _tiles(result: Result) -> list[tuple[str, str, str]]:
     day = theme.usd_per_day((result.get("bill") or {}).get("usd_per_day"))
     tiles = []
     if p99:
-        span = words.bounds(p99, "p99(ttft)", unit=True)
+        span = words.bounds(p99, unit=True)
         tiles.append(("p99 to the first token", words.measured(result, "p99(ttft)"), span or p99.get("note") or ""))
     if cost:
-        span = words.bounds(cost, "cost").replace("/Mtok", "")
+        span = words.bounds(cost).replace("/Mtok", "")
         tiles.append(("per million output tokens", words.cost_per_mtok(result), f"{span} · {day}" if span else day))
     if fleet.get("replicas"):
         busy = f"busy {words.measured(result, 'utilisation')}" if "utilisation" in metrics else ""
@@ -130,17 +125,15 @@ def _tiles(result: Result) -> list[tuple[str, str, str]]:
     return tiles
 
 
-def _alert(alert: Mapping[str, Any]) -> dict[str, str]:
-    share = alert.get("share")
+def _alert(alert: Mapping[str, Any]) -> dict[str, Any]:
+    share, do = alert.get("share"), str(alert.get("do") or "")
     return {
         "text": str(alert["text"]),
         "share": theme.percent(share) if share is not None else "",
-        "do": str(alert.get("do") or ""),
+        "do": do,
+        "typed": do.startswith(("simulate ", "fleetcast ", "--")),
     }
 
 
 def _versions(result: Result) -> Sequence[str]:
     return [f"{name} {version}" for name, version in (result.get("versions") or {}).items()]
-
-
-__all__ = ["Table", "render", "write_report"]

@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from fleetcast.reports import theme, words
-from fleetcast.reports.drawing import MARGIN, WIDTH, Chart, Row, finish, scale, tooltip, values
+from fleetcast.reports.drawing import DATA, MARGIN, WIDTH, Chart, Row, finish, scale, tooltip
 from fleetcast.reports.theme import colour
 from fleetcast.reports.words import Result
 
@@ -49,8 +49,8 @@ def batches(result: Result) -> Chart | None:
         ("step", "step"),
         ("range", "range"),
     )
-    data = values(rows)
-    timed = alt.Chart(data).transform_filter("isValid(datum.step_s)")
+
+    timed = alt.Chart(DATA).transform_filter("isValid(datum.step_s)")
     y = alt.Y(
         "step_s:Q",
         scale=alt.Scale(zero=True),
@@ -66,7 +66,7 @@ def batches(result: Result) -> Chart | None:
     curve = alt.layer(band, line, dots).properties(width=WIDTH - MARGIN, height=130)
     shown = [name for name in _BASES if any(row["basis"] == name and row["share"] for row in rows)]
     bars = (
-        alt.Chart(data)
+        alt.Chart(DATA)
         .mark_bar(size=max(1.5, 0.7 * (WIDTH - MARGIN) / (len(rows) + 1)))
         .encode(
             x=full,
@@ -86,6 +86,7 @@ def batches(result: Result) -> Chart | None:
         alt.vconcat(curve, bars, spacing=8).resolve_legend(color="independent"),
         _batch_title(result),
         "above: time of one step (line), fast to slow (band), measured (dots); below: share of busy time",
+        rows,
     )
 
 
@@ -95,7 +96,7 @@ def _batch_title(result: Result) -> str:
         return f"{theme.percent(shares['unmeasured'])} of busy time ran beyond every measured batch size"
     if shares.get("modelled"):
         return f"{theme.percent(shares['modelled'])} of busy time ran at modelled batch sizes, not measured ones"
-    return f"While busy, {words.measured(result, 'batch')} sequences decode at once"
+    return f"While busy, {words.measured(result, 'batch')} decode at once"
 
 
 PANELS = (
@@ -155,8 +156,8 @@ def timeline(result: Result) -> Chart | None:
         drawn.append(alt.layer(band, median).properties(width=WIDTH - MARGIN, height=70, title=heading))
     runs = int(result.get("runs", 1))
     subtitle = "the run" if runs == 1 else f"median of {what_runs(result)} (line) and 5 to 95 % of them (band)"
-    chart = alt.vconcat(*drawn, spacing=6, data=values(rows)).resolve_scale(x="shared")
-    return finish(chart, _day_title(line, size, unit), subtitle)
+    chart = alt.vconcat(*drawn, spacing=6, data=DATA).resolve_scale(x="shared")
+    return finish(chart, _day_title(line, size, unit), subtitle, rows)
 
 
 def clock(line: Mapping[str, Any]) -> tuple[str, float]:

@@ -46,7 +46,7 @@ def thresholds(result: Result) -> Table:
             f"{theme.VERDICT_MARKS[row['verdict']]} {row['verdict']}",
             str(row["text"]),
             words.threshold_value(row),
-            words.bounds(row, row["metric"], unit=True),
+            words.bounds(row, unit=True),
             "" if (remark := words.threshold_remark(result, row)) == row["verdict"] else remark,
         )
         for row in found
@@ -69,7 +69,7 @@ def latency(result: Result) -> Table:
 
 def _with_span(result: Result, name: str) -> str:
     tail = name.startswith(("p99", "p95"))
-    span = words.bounds((result.get("metrics") or {}).get(name), name) if tail else ""
+    span = words.bounds((result.get("metrics") or {}).get(name)) if tail else ""
     return words.measured(result, name) + (f" ({span})" if span else "")
 
 
@@ -167,7 +167,7 @@ def metrics(result: Result) -> Table:
         (
             name,
             words.measured(result, name),
-            words.bounds(row, name, unit=True),
+            words.bounds(row, unit=True),
             theme.exact(row.get("n")),
             str(row.get("note") or ""),
         )

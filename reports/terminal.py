@@ -58,7 +58,7 @@ def _thresholds(result: Result, width: int) -> list[Text]:
     rows = result.get("thresholds") or ()
     if not rows:
         return []
-    cells = [(str(row["text"]), words.threshold_value(row), words.bounds(row, row["metric"])) for row in rows]
+    cells = [(str(row["text"]), words.threshold_value(row), words.bounds(row)) for row in rows]
     wide = [max(len(cell[i]) for cell in cells) for i in range(3)]
     lines = [Text("  THRESHOLDS", HEAD)]
     for row, (text, value, span) in zip(rows, cells, strict=True):
@@ -80,7 +80,7 @@ def _latency(result: Result, width: int) -> list[Text]:
     for kind, text in theme.METRIC_WORDS.items():
         names = [f"{p}({kind})" for p in PERCENTILES]
         if any(name in metrics for name in names):
-            spans = [words.bounds(metrics.get(name), name) if p in TAILS else "" for p, name in _pairs(names)]
+            spans = [words.bounds(metrics.get(name)) if p in TAILS else "" for p, name in _pairs(names)]
             cells = [(words.measured(result, name), span) for name, span in zip(names, spans, strict=True)]
             table.append([(f"  {text}", ""), *cells])
     if len(table) == 1:
@@ -113,7 +113,8 @@ def _fleet(result: Result, width: int) -> list[Text]:
     if "utilisation" in metrics:
         parts.append(f"busy {words.measured(result, 'utilisation')}")
     if "batch" in metrics:
-        parts.append(f"batch {words.measured(result, 'batch')}{f' of {seats}' if seats else ''} while busy")
+        batch = words.measured(result, "batch").removesuffix(" sequences")
+        parts.append(f"batch {batch}{f' of {seats}' if seats else ''} while busy")
     if ((metrics.get("occupancy_full") or {}).get("value") or 0) > 0.001:
         parts.append(f"full {words.measured(result, 'occupancy_full')} of that")
     if "throughput" in metrics:
@@ -135,7 +136,7 @@ def _money(result: Result, width: int) -> list[Text]:
     day = theme.usd_per_day(bill.get("usd_per_day"))
     if why := words.no_cost_reason(result):
         return _flow([("  MONEY     ", HEAD)], [day, f"no cost per token: {why}"], " · ", width)
-    span = words.bounds(cost, "cost")
+    span = words.bounds(cost)
     price = f"{words.cost_per_mtok(result)} per M output tokens{f' ({span})' if span else ''}"
     lines = _flow([("  MONEY     ", HEAD)], [price, day], " · ", width)
     steps: Sequence[Mapping[str, Any]] = bill.get("waterfall") or []

@@ -191,20 +191,16 @@ _BY_UNIT: Mapping[str, Format] = {
     "USD/day": usd_per_day,
     "1/s": rate,
 }
-# Pure numbers that are no shares.
-_COUNTS = frozenset(
-    {"offered", "completed", "rejected", "unfinished", "batch", "preemptions", "replicas", "replica_hours"}
-)
 
 
-def format_of(unit: str, name: str = "") -> Format:
-    """Return the formatter of a *unit*; a metric's *name* tells counts from shares (both have unit 1)."""
-    if unit in _BY_UNIT and not (unit == "1" and name in _COUNTS):
+def format_of(unit: str) -> Format:
+    """Return the formatter of a metric's *unit*; one it does not know is written after the number."""
+    if unit in _BY_UNIT:
         return _BY_UNIT[unit]
 
     def plain(value: float | None, digits: int = 3, *, keep: bool = False, decimals: int | None = None) -> str:
         text = number(value, digits, keep=keep, decimals=decimals)
-        return text if unit == "1" or text == MISSING else f"{text} {unit}"
+        return text if text == MISSING else f"{text} {unit}"
 
     return plain
 
@@ -216,10 +212,10 @@ def supported_digits(low: float | None, high: float | None) -> int:
     return 2 if high - low > 0.1 * max(abs(low), abs(high)) else 3
 
 
-def metric(value: float | None, unit: str, name: str = "", low: float | None = None, high: float | None = None) -> str:
+def metric(value: float | None, unit: str, low: float | None = None, high: float | None = None) -> str:
     """Return a metric's value with its unit and no more digits than the interval *low* to *high* supports."""
-    whole = unit == "1" and name in _COUNTS and value is not None and value == round(value)
-    return format_of(unit, name)(value, supported_digits(low, high), keep=not whole)
+    counted = unit not in _BY_UNIT and value is not None and value == round(value)
+    return format_of(unit)(value, supported_digits(low, high), keep=not counted)
 
 
 _PARTS = re.compile(r"([^\d]*)([\d.,]+)(.*)")

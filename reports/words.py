@@ -55,20 +55,25 @@ def _profile_words(profile: Mapping[str, Any]) -> list[str]:
     cards = f"{profile.get('count') or 1}×{profile['accelerator']}" if profile.get("accelerator") else ""
     instance = str(profile.get("instance") or "")
     where = f"{cards} ({instance})" if cards and instance else cards or instance
-    points = f"measured: {profile['measured']}" if profile.get("measured") else ""
+    points = str(profile.get("measured") or "")
+    points = points if "stated" in points or "measured" in points or not points else f"measured {points}"
     return [part for part in (model, str(profile.get("engine") or ""), where, points) if part]
 
 
 def _fleet_words(fleet: Mapping[str, Any]) -> list[str]:
-    region, client, network = fleet.get("region"), fleet.get("client_region"), fleet.get("network")
+    region, client = fleet.get("region"), fleet.get("client_region")
+    network = {None: "no network", "none": "no network", "public": "public network"}.get(
+        fleet.get("network"), fleet.get("network")
+    )
+    far = f" ({theme.seconds(fleet['round_trip_s'])} round trip)" if fleet.get("round_trip_s") else ""
     return [
         part
         for part in (
             ("chosen: " if fleet.get("chosen") else "") + theme.plural(int(fleet.get("replicas") or 0), "replica"),
             str(fleet.get("routing") or ""),
             ", ".join(str(part) for part in (region, fleet.get("purchase")) if part),
-            f"users in {client}" if client and client != region else "",
-            str(network) if network and network != "none" else "no network",
+            f"users in {client}{far}" if client and client != region else "",
+            str(network),
         )
         if part
     ]
@@ -100,19 +105,22 @@ def measured(result: Result, name: str) -> str:
     found = result.get("metrics", {}).get(name)
     if not found:
         return theme.MISSING
-    return theme.metric(found["value"], found["unit"], name, found.get("low"), found.get("high"))
+    return theme.metric(found["value"], found["unit"], found.get("low"), found.get("high"))
 
 
-def bounds(row: Mapping[str, Any] | None, name: str, *, unit: bool = False) -> str:
-    """Return the interval of the metric or threshold *row* called *name*, empty when it has none."""
-    if not row or any(row.get(key) is None for key in ("value", "low", "high")):
+def bounds(row: Mapping[str, Any] | None, *, unit: bool = False) -> str:
+    """Return the interval of a metric or threshold *row*, empty when it has none."""
+    if not row or row.get("value") is None or row.get("low") is None:
         return ""
-    return theme.interval(row["low"], row["high"], theme.format_of(row["unit"], name), unit=unit)
+    form = theme.format_of(row["unit"])
+    if row.get("high") is None:  # it reaches the requests that never ended
+        return f"{form(row['low'])} or more"
+    return theme.interval(row["low"], row["high"], form, unit=unit)
 
 
 def threshold_value(row: Mapping[str, Any]) -> str:
     """Return the measured side of a threshold *row*."""
-    return theme.metric(row["value"], row["unit"], row["metric"], row.get("low"), row.get("high"))
+    return theme.metric(row["value"], row["unit"], row.get("low"), row.get("high"))
 
 
 def threshold_remark(result: Result, row: Mapping[str, Any]) -> str:

@@ -12,16 +12,42 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = ["DataError", "FleetcastError", "NotMeasured", "ScenarioError", "__version__"]
+__all__ = [
+    "DataError",
+    "Estimate",
+    "FleetcastError",
+    "NotMeasured",
+    "ScenarioError",
+    "Trace",
+    "__version__",
+    "load_profile",
+    "make_day",
+    "make_trace",
+    "read_trace",
+    "write_trace",
+]
 
 if TYPE_CHECKING:
     from fleetcast.errors import DataError, FleetcastError, NotMeasured, ScenarioError
+    from fleetcast.profiles.read import load_profile
+    from fleetcast.sim.estimate import Estimate
+    from fleetcast.traffic.read import read_trace
+    from fleetcast.traffic.template import make_day
+    from fleetcast.traffic.trace import Trace, make_trace
+    from fleetcast.traffic.write import write_trace
 else:  # hidden from type checkers, which would otherwise believe in any name
     _HOMES = {
         "DataError": "fleetcast.errors",
+        "Estimate": "fleetcast.sim.estimate",
         "FleetcastError": "fleetcast.errors",
         "NotMeasured": "fleetcast.errors",
         "ScenarioError": "fleetcast.errors",
+        "Trace": "fleetcast.traffic.trace",
+        "load_profile": "fleetcast.profiles.read",
+        "make_day": "fleetcast.traffic.template",
+        "make_trace": "fleetcast.traffic.trace",
+        "read_trace": "fleetcast.traffic.read",
+        "write_trace": "fleetcast.traffic.write",
     }
 
     def __getattr__(name: str) -> object:

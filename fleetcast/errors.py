@@ -19,9 +19,7 @@ class FleetcastError(Exception):
     """A mistake that the user can mend, worded as `what`, an optional reason `why` and a remedy `fix`."""
 
     def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
-        super().__init__(
-            what
-        )  # *what* alone, so that a worker process can hand the error back: pickle calls cls(what)
+        super().__init__(what)  # *what* alone, so that a worker process can hand the error back: pickle calls cls(what)
         self.what = what
         self.why = why
         self.fix = fix

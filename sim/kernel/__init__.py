@@ -131,7 +131,7 @@ class Plane:
         return int(self._control[plane.ROW])
 
     @property
-    def last_event_s(self) -> float:
+    def next_event_s(self) -> float:
         """When the next event of any replica is due; infinite when all are idle and nobody waits."""
         return float(self._ends[1])
 

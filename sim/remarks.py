@@ -1,0 +1,81 @@
+"""What a careful reader should be told: alerts about this run, and the assumptions that its numbers rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleetcast.sim import network as net
+from fleetcast.sim.cost import Bill
+from fleetcast.sim.estimate import Estimate
+from fleetcast.sim.sizing import Choice
+from fleetcast.sim.study import Case, offered_where
+
+WORTH_TELLING = 0.001
+"""Shares of busy time below this are not worth an alert."""
+
+
+def alerts(
+    case: Case, metrics: Mapping[str, Estimate], basis: Mapping[str, float], account: Bill, choice: Choice | None
+) -> list[dict[str, Any]]:
+    """Return what may overturn the verdict, the gravest first: code, text, share and what to do."""
+    found: list[dict[str, Any]] = []
+
+    def add(code: str, text: str, share: float | None, do: str) -> None:
+        found.append({"code": code, "text": text, "share": share, "do": do})
+
+    scenario, profile = case.scenario, case.profile
+    if choice is not None and not choice.meets:
+        add("no-fleet", "no fixed fleet meets the thresholds: latency without any queue is above them", None,
+            "loosen the threshold, or try a faster profile")  # fmt: skip
+    unfinished = metrics["unfinished"].value or 0.0
+    if unfinished:
+        offered = metrics["offered"].value or 1.0
+        add("unfinished", f"{unfinished:,.0f} requests a day were not finished: the fleet cannot keep up",
+            unfinished / offered, "simulate with more --replicas")  # fmt: skip
+    rejected = metrics["rejected"].value or 0.0
+    if rejected:
+        longest = int((case.trace.input_tokens.astype("int64") + case.trace.output_tokens).max())
+        limit = case.study.replica.max_context
+        why = f"longer than the model's {limit:,} tokens" if limit and longest > limit else "larger than the KV cache"
+        add("rejected", f"{rejected:,.0f} requests a day were turned away: {why} (the longest has {longest:,})",
+            rejected / (metrics["offered"].value or 1.0), "shorten the traffic, or raise the limit")  # fmt: skip
+    if basis["unmeasured"] > 0:
+        add("unmeasured-batch", f"{basis['unmeasured']:.1%} of busy time ran at batches above what was measured",
+            basis["unmeasured"], f"--set engine.max_num_seqs={case.study.curve.central.batch[-1]}")  # fmt: skip
+    if basis["modelled"] > WORTH_TELLING:
+        add("modelled-batch",
+            f"{basis['modelled']:.0%} of busy time ran at modelled batch sizes, not measured ones; each run draws one",
+            basis["modelled"], f"simulate profile show {scenario.profile}")  # fmt: skip
+    if any(line.inferred for line in account.lines):
+        items = ", ".join(dict.fromkeys(line.item for line in account.lines if line.inferred))
+        add("inferred-price", f"price of {items} in {scenario.fleet.region} is inferred from us-east-1",
+            None, f"simulate prices show --instance {case.instance} --region {scenario.fleet.region}")  # fmt: skip
+    offered_here = offered_where(case.instance, scenario.fleet.region)
+    if offered_here is not None and not offered_here[0]:
+        add("not-offered", f"{case.instance} was not offered in {scenario.fleet.region} as of {offered_here[1]}", None,
+            "choose another --region, or check what AWS offers today")  # fmt: skip
+    if case.instance != profile.hardware.instance:
+        add("other-instance",
+            f"speed was measured on {profile.hardware.instance}, the bill is for {case.instance}", None,
+            "measure on the instance you pay for")  # fmt: skip
+    if scenario.runs == 1 and not case.study.certain:
+        add("one-run", "a single run has no interval", None, "simulate with --runs 20")
+    return found
+
+
+def assumptions(case: Case) -> list[dict[str, str]]:
+    """Return every assumption: what, with which value, and where that comes from."""
+    scenario, trace = case.scenario, case.trace
+    rows = [(note.text, note.value, note.source) for note in case.study.curve.notes]
+    rows += net.assumptions(case.study.network)
+    if not scenario.replay:
+        rows.append(("days differ: coefficient of variation of the day-level factor", f"{scenario.traffic.day_cv:g}",
+                     "assumption; published traces show 0.3 or more (BurstGPT, ServeGen)"))  # fmt: skip
+        rows.append(("arrivals inside a minute", "uniform (Poisson)",
+                     "a lower bound on tails for traffic of few, bursty clients"))  # fmt: skip
+    rows.append(("the fleet is up when the day begins, and the day starts empty", "no cold start", "fixed fleet"))
+    for line in [case.tariff.instance]:
+        rows.append((f"on-demand price of {case.instance}", f"${line.usd:g}/h", f"{line.source}, {line.date}"))
+    rows += [("traffic", note, trace.name) for note in trace.notes]
+    return [{"text": text, "value": value, "source": source} for text, value, source in rows]

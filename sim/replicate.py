@@ -1,0 +1,299 @@
+"""Monte Carlo: many days of the same scenario, played in parallel, each from its own random streams.
+
+A day is drawn (arrivals, lengths, the network's delays, the profile's uncertain speed, iteration noise), played by the
+control plane, and boiled down to sorted latencies and sums. The result does not depend on how many workers play.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from fleetcast.profiles.curve import Curve, StepModel
+from fleetcast.sim import network as net
+from fleetcast.sim.contract import Demand, Replica
+from fleetcast.sim.fleet import Timeline, run_fleet
+from fleetcast.sim.lifecycle import COMPLETED, REJECTED, UNFINISHED
+from fleetcast.sim.streams import key, stream
+from fleetcast.traffic.resample import DayModel, random_day
+from fleetcast.traffic.trace import Trace
+from fleetcast.units import Seconds
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is played again and again: everything but the number of replicas and the draw.
+
+    `replica` carries the limits and the central speed; `curve` gives each run its own. `latency_limits` are the
+    per-request limits that goodput is counted by: (metric, seconds).
+    """
+
+    days: DayModel
+    replay: bool
+    curve: Curve
+    replica: Replica
+    extrapolate: bool
+    routing: str
+    network: net.Network
+    seed: int
+    drain_s: Seconds
+    latency_limits: tuple[tuple[str, float], ...] = ()
+    overrides: Mapping[str, float] = field(default_factory=dict)  # of the replica's speed, by the scenario
+
+    @property
+    def certain(self) -> bool:
+        """Tell whether every run gives the same: nothing is drawn."""
+        drawn = self.curve.uncertain or self.replica.noise_cv > 0 or self.routing in _PICKED
+        return self.replay and not drawn and self.network == net.NO_NETWORK
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Every request of one run, on the client's clock unless the name says server; NaN where nothing happened."""
+
+    trace: Trace
+    status: NDArray[np.int8]
+    replica: NDArray[np.int32]
+    preemptions: NDArray[np.int32]
+    server_arrival_s: Floats
+    first_token_s: Floats
+    finish_s: Floats
+    ttft_s: Floats
+    tpot_s: Floats
+    e2e_s: Floats
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One tenant's part of a run: requests, completed output tokens, sorted times to first token."""
+
+    name: str
+    requests: int
+    output_tokens: int
+    ttft_s: Floats
+
+
+@dataclass(frozen=True)
+class Day:
+    """One run, boiled down. Latencies are sorted; a request that was not finished stands as +inf at their end."""
+
+    run: int
+    offered: int
+    completed: int
+    rejected: int
+    unfinished: int
+    good: int
+    preemptions: int
+    output_tokens: int
+    bytes_in: float
+    bytes_out: float
+    span_s: Seconds
+    lives_s: tuple[Seconds, ...]
+    busy_s: Seconds
+    ttft_s: Floats
+    tpot_s: Floats
+    e2e_s: Floats
+    histogram: NDArray[np.int64]
+    occupancy: Floats
+    timeline: Timeline
+    tenants: tuple[Tenant, ...]
+    requests: Requests | None
+
+
+def play_days(
+    study: Study, replicas: int, runs: Sequence[int], workers: int, world: str = "days", keep: Sequence[int] = ()
+) -> Iterator[Day]:
+    """Play the *runs* on *workers* threads (the kernel needs no interpreter lock) and yield them in order."""
+    jobs = (delayed(play_day)(study, replicas, run, world, run in keep) for run in runs)
+    if workers == 1 or len(runs) == 1:
+        yield from (function(*arguments, **options) for function, arguments, options in jobs)
+        return
+    with Parallel(n_jobs=workers, prefer="threads", return_as="generator", pre_dispatch=workers, batch_size=1) as pool:
+        yield from pool(jobs)
+
+
+def play_day(study: Study, replicas: int, run: int, world: str = "days", keep: bool = False) -> Day:
+    """Play one run on *replicas* replicas; with *keep*, with the table of its requests."""
+    trace = draw_trace(study, run, world)
+    n = len(trace)
+    sent = trace.arrival_s
+    way = net.there(study.network, n, stream(study.seed, "network there", run, world))
+    server = sent + way
+    order = np.argsort(server, kind="stable") if np.any(server[1:] < server[:-1]) else None
+    demand = Demand(
+        _in_order(server, order),
+        _in_order(trace.input_tokens, order),
+        _in_order(trace.output_tokens, order),
+        _in_order(_picks(study, trace, run, world), order) if study.routing in _PICKED else np.zeros(0, np.int64),
+    )
+    played = run_fleet(
+        demand,
+        replica_of(study, run, world),
+        replicas,
+        study.routing,
+        seed=key(study.seed, "noise", run, world),
+        begin_s=study.days.begin_s,
+        horizon_s=study.days.horizon_s,
+        drain_s=np.inf if study.replay else study.drain_s,
+    )
+    outcome = played.outcome
+    first, finish = _as_sent(outcome.first_token_s, order), _as_sent(outcome.finish_s, order)
+    where, preemptions = _as_sent(outcome.replica, order), _as_sent(outcome.preemptions, order)
+    if study.network != net.NO_NETWORK:
+        home = net.back(study.network, n, stream(study.seed, "network back", run, world))
+        first, finish = first + home, finish + home
+    late = np.where(np.isnan(finish), UNFINISHED, COMPLETED)
+    status = np.where(_never_fits(study.replica, trace), REJECTED, late).astype(np.int8)
+    requests = _requests(trace, status, where, preemptions, server, first, finish)
+    return _boil_down(study, run, requests, played, keep)
+
+
+def draw_trace(study: Study, run: int, world: str = "days") -> Trace:
+    """Return the requests of one run: the recorded ones, or a random day's."""
+    if study.replay:
+        return study.days.trace
+    return random_day(
+        study.days,
+        day=stream(study.seed, "day", run, world),
+        arrivals=stream(study.seed, "arrivals", run, world),
+        lengths=stream(study.seed, "lengths", run, world),
+    )
+
+
+def replica_of(study: Study, run: int, world: str = "days") -> Replica:
+    """Return the replica of one run: the limits of all, the speed that this run has drawn."""
+    u_step, u_prefill = stream(study.seed, "profile", run, world).random(2)
+    return with_speed(study.replica, study.curve.draw(u_step, u_prefill), study.extrapolate, study.overrides)
+
+
+def with_speed(limits: Replica, speed: StepModel, extrapolate: bool, overrides: Mapping[str, float]) -> Replica:
+    """Return *limits* with the step times and prompt costs of *speed*, but for what the scenario overrides."""
+    rates: dict[str, Any] = {
+        "prefill_fixed_s": speed.prefill_fixed_s,
+        "prefill_per_token_s": speed.prefill_per_token_s,
+        "kv_per_token_s": speed.kv_per_token_s,
+        "mixing": speed.mixing,
+        "request_overhead_s": speed.request_overhead_s,
+        "noise_cv": speed.noise_cv,
+    }
+    return replace(limits, step_s=speed.table(limits.max_num_seqs, extrapolate), **{**rates, **overrides})
+
+
+_PICKED = ("random", "two-choices", "session")
+
+
+def _picks(study: Study, trace: Trace, run: int, world: str) -> NDArray[np.int64]:
+    """Return a 63-bit integer per request; requests of one session share theirs."""
+    rng = stream(study.seed, "routing", run, world)
+    picks = rng.integers(0, 2**63 - 1, len(trace))
+    sessions = trace.labels.get("session")
+    if study.routing == "session" and sessions is not None and len(sessions.names):
+        of_session = stream(study.seed, "routing", 0, "sessions").integers(0, 2**63 - 1, len(sessions.names))
+        known = sessions.codes >= 0
+        picks[known] = of_session[sessions.codes[known]]
+    return picks
+
+
+def _in_order(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:
+    return np.ascontiguousarray(values) if order is None else values[order]
+
+
+def _as_sent(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:
+    if order is None:
+        return values
+    sent = np.empty_like(values)
+    sent[order] = values
+    return sent
+
+
+def _never_fits(replica: Replica, trace: Trace) -> NDArray[np.bool_]:
+    tokens = trace.input_tokens.astype(np.int64) + trace.output_tokens
+    too_long = np.zeros(len(trace), np.bool_) if replica.max_context is None else tokens > replica.max_context
+    if replica.kv_blocks is not None:
+        too_long |= tokens > 16 * replica.kv_blocks
+    return too_long
+
+
+def _requests(
+    trace: Trace,
+    status: NDArray[np.int8],
+    where: NDArray[np.int32],
+    preemptions: NDArray[np.int32],
+    server: Floats,
+    first: Floats,
+    finish: Floats,
+) -> Requests:
+    ttft, e2e = first - trace.arrival_s, finish - trace.arrival_s
+    tokens = trace.output_tokens
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tpot = np.where(tokens > 1, (finish - first) / (tokens - 1), np.nan)
+    return Requests(trace, status, where, preemptions, server, first, finish, ttft, tpot, e2e)
+
+
+def _boil_down(study: Study, run: int, requests: Requests, played: Any, keep: bool) -> Day:
+    trace, status = requests.trace, requests.status
+    done = status == COMPLETED
+    unfinished = int(np.count_nonzero(status == UNFINISHED))
+    sent, received = net.bytes_per_request(trace.input_tokens, trace.output_tokens)
+    good = done.copy()
+    for metric, limit in study.latency_limits:
+        values = getattr(requests, f"{metric}_s")
+        good &= np.isnan(values) | (values < limit)
+    limited = status != REJECTED
+    none = study.network == net.NO_NETWORK
+    return Day(
+        run=run,
+        offered=len(trace),
+        completed=int(np.count_nonzero(done)),
+        rejected=int(np.count_nonzero(status == REJECTED)),
+        unfinished=unfinished,
+        good=int(np.count_nonzero(good)),
+        preemptions=int(requests.preemptions.sum()),
+        output_tokens=int(trace.output_tokens[done].sum(dtype=np.int64)),
+        bytes_in=0.0 if none else float(sent.sum()),
+        bytes_out=0.0 if none else float(received[done].sum()),
+        span_s=played.span_s,
+        lives_s=played.lives_s,
+        busy_s=float(played.occupancy.sum()),
+        ttft_s=_sorted(requests.ttft_s[limited]),
+        tpot_s=_sorted(requests.tpot_s[limited & (trace.output_tokens > 1)]),
+        e2e_s=_sorted(requests.e2e_s[limited]),
+        histogram=played.histogram,
+        occupancy=played.occupancy,
+        timeline=played.timeline,
+        tenants=_by_tenant(requests, done),
+        requests=requests if keep else None,
+    )
+
+
+def _sorted(values: Floats) -> Floats:
+    """Sort latencies; what never happened counts as infinitely late."""
+    filled = np.where(np.isnan(values), np.inf, values)
+    filled.sort()
+    return filled
+
+
+MOST_TENANTS = 20
+
+
+def _by_tenant(requests: Requests, done: NDArray[np.bool_]) -> tuple[Tenant, ...]:
+    labels = requests.trace.labels.get("tenant")
+    if labels is None or not labels.names:
+        return ()
+    codes = labels.codes
+    counts = np.bincount(codes[codes >= 0], minlength=len(labels.names))
+    listed = np.argsort(-counts, kind="stable")[:MOST_TENANTS]
+    found = []
+    for code in listed.tolist():
+        mine = codes == code
+        ttft = _sorted(requests.ttft_s[mine & (requests.status != REJECTED)])
+        tokens = int(requests.trace.output_tokens[mine & done].sum(dtype=np.int64))
+        found.append(Tenant(labels.names[code], int(counts[code]), tokens, ttft))
+    return tuple(found)

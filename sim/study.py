@@ -1,0 +1,179 @@
+"""From a scenario and the files it names to a Study: what is played, and what it costs per hour and byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fleetcast.errors import ScenarioError
+from fleetcast.profiles import prices
+from fleetcast.profiles.curve import Curve, curve_of
+from fleetcast.profiles.hardware import instances
+from fleetcast.profiles.profile import Point, Profile
+from fleetcast.profiles.read import LoadedProfile
+from fleetcast.sim import network as net
+from fleetcast.sim.contract import POLICIES, Replica
+from fleetcast.sim.cost import Benchmark, Tariff, best_rate
+from fleetcast.sim.replicate import Study, with_speed
+from fleetcast.sim.scenario import Scenario
+from fleetcast.sim.thresholds import Threshold
+from fleetcast.traffic.resample import fit_days
+from fleetcast.traffic.trace import Trace
+
+PER_REQUEST = ("ttft", "tpot", "e2e")
+"""Latencies that every request has, so that goodput can be counted by them."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario with everything it names: the profile, the traffic, the study and the tariff."""
+
+    scenario: Scenario
+    loaded: LoadedProfile
+    trace: Trace
+    study: Study
+    tariff: Tariff
+    benchmark: Benchmark
+    instance: str
+    thresholds: tuple[Threshold, ...] = field(default_factory=tuple)
+
+    @property
+    def profile(self) -> Profile:
+        """The profile itself."""
+        return self.loaded.profile
+
+
+def make_case(scenario: Scenario, loaded: LoadedProfile, trace: Trace, thresholds: Sequence[Threshold]) -> Case:
+    """Put together what a scenario plays; every mistake in it that can be known before playing is raised here."""
+    profile = loaded.profile
+    curve = curve_of(profile)
+    if profile.engine.policy not in POLICIES:
+        raise ScenarioError(
+            f'{scenario.profile}: engine.policy = "{profile.engine.policy}"',
+            why=f"this version plays {', '.join(POLICIES)}",
+            fix='measure or write the profile for policy = "chunked"',
+        )
+    instance = scenario.fleet.instance or profile.hardware.instance
+    network = _network(scenario)
+    study = Study(
+        days=fit_days(trace, scenario.traffic.day_cv),
+        replay=scenario.replay,
+        curve=curve,
+        replica=_replica(scenario, profile, curve),
+        extrapolate=scenario.engine.beyond == "extrapolate",
+        routing=scenario.fleet.routing,
+        network=network,
+        seed=scenario.seed,
+        drain_s=scenario.traffic.drain,
+        latency_limits=_latency_limits(thresholds),
+        overrides=_overrides(scenario),
+    )
+    return Case(
+        scenario,
+        loaded,
+        trace,
+        study,
+        _tariff(scenario, instance),
+        _benchmark(profile, curve),
+        instance,
+        tuple(thresholds),
+    )
+
+
+def _network(scenario: Scenario) -> net.Network:
+    settings, region = scenario.network, scenario.fleet.region
+    client = settings.client_region or region
+    net.round_trip(client, region)  # checks the names, also where nothing is in between
+    if settings.kind == "none":
+        return net.NO_NETWORK
+    return net.network_for(
+        client,
+        region,
+        privatelink=settings.kind == "privatelink",
+        privatelink_latency_s=settings.privatelink_latency,
+        round_trip_s=settings.round_trip,
+        tail=settings.tail,
+        new_connection_share=settings.new_connection_share,
+        tls=settings.tls,
+    )
+
+
+def _overrides(scenario: Scenario) -> dict[str, float]:
+    step = scenario.step
+    named = {
+        "prefill_fixed_s": step.prefill_fixed,
+        "prefill_per_token_s": step.prefill_per_token,
+        "kv_per_token_s": step.kv_per_token,
+        "mixing": step.mixing,
+        "request_overhead_s": step.request_overhead,
+        "noise_cv": step.noise_cv,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _replica(scenario: Scenario, profile: Profile, curve: Curve) -> Replica:
+    """Return the limits of a replica (the profile's, or what overrides them) with the central speed."""
+    engine = scenario.engine
+    seats = engine.max_num_seqs or profile.engine.max_num_seqs
+    extrapolate = engine.beyond == "extrapolate"
+    limits = Replica(
+        step_s=np.zeros(seats + 1),
+        max_num_seqs=seats,
+        max_batched_tokens=engine.max_batched_tokens or profile.engine.max_batched_tokens,
+        kv_blocks=engine.kv_blocks or profile.engine.kv_blocks,
+        max_context=engine.max_context or profile.model.max_context,
+    )
+    return with_speed(limits, curve.central, extrapolate, _overrides(scenario))
+
+
+def _latency_limits(thresholds: Sequence[Threshold]) -> tuple[tuple[str, float], ...]:
+    """Return the strictest upper limit on each per-request latency that a percentile threshold sets."""
+    found: dict[str, float] = {}
+    for threshold in thresholds:
+        latency = threshold.metric.partition("(")[2].rstrip(")")
+        if latency in PER_REQUEST and threshold.op.startswith("<"):
+            found[latency] = min(threshold.limit, found.get(latency, np.inf))
+    return tuple(sorted(found.items()))
+
+
+def _tariff(scenario: Scenario, instance: str) -> Tariff:
+    region = scenario.fleet.region
+    client = scenario.network.client_region or region
+    on_demand = prices.on_demand(instance, region)
+    kind = scenario.network.kind
+    if kind == "none":
+        return Tariff(on_demand)
+    transfer = client != region
+    private = kind == "privatelink"
+    return Tariff(
+        on_demand,
+        endpoint_hour=prices.endpoint_hour(client) if private else None,
+        endpoint_gb=prices.endpoint_gb() if private else None,
+        transfer_in=prices.inter_region_gb(client, region) if transfer else None,
+        transfer_out=prices.inter_region_gb(region, client) if transfer else None,
+        endpoint_zones=scenario.network.endpoint_zones,
+    )
+
+
+def _benchmark(profile: Profile, curve: Curve) -> Benchmark:
+    best: Point | None = max(
+        (point for point in profile.point if point.output_tps), key=lambda p: p.output_tps or 0.0, default=None
+    )
+    if best is not None:
+        size = best.batch or best.concurrency
+        return best_rate([], [], best.output_tps, None if size is None else int(size))
+    return best_rate(curve.central.batch, curve.central.time_s)
+
+
+def offered_where(instance: str, region: str) -> tuple[bool, str] | None:
+    """Tell whether *region* offers *instance*, and of what date that is; None where nothing is known."""
+    known = instances().get(instance)
+    return None if known is None or not known.regions else (region in known.regions, known.regions_date)
+
+
+def with_thresholds(case: Case, thresholds: Sequence[Threshold]) -> Case:
+    """Return the case with other thresholds, and goodput counted by them."""
+    study = replace(case.study, latency_limits=_latency_limits(thresholds))
+    return replace(case, thresholds=tuple(thresholds), study=study)

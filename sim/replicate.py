@@ -107,11 +107,30 @@ class Day:
     requests: Requests | None
 
 
+@dataclass(frozen=True)
+class Layout:
+    """A world of its own, in which days are laid out evenly instead of drawn: one row per run.
+
+    `scores` are the standard normal scores of the day-level factors, shape (runs, days of the trace); `speeds` the
+    places of step and prompt cost between fast and slow, shape (runs, 2).
+    """
+
+    world: str
+    scores: Floats
+    speeds: Floats
+
+
 def play_days(
-    study: Study, replicas: int, runs: Sequence[int], workers: int, world: str = "days", keep: Sequence[int] = ()
+    study: Study,
+    replicas: int,
+    runs: Sequence[int],
+    workers: int,
+    *,
+    keep: Sequence[int] = (),
+    layout: Layout | None = None,
 ) -> Iterator[Day]:
     """Play the *runs* on *workers* threads (the kernel needs no interpreter lock) and yield them in order."""
-    jobs = (delayed(play_day)(study, replicas, run, world, run in keep) for run in runs)
+    jobs = (delayed(play_day)(study, replicas, run, run in keep, layout) for run in runs)
     if workers == 1 or len(runs) == 1:
         yield from (function(*arguments, **options) for function, arguments, options in jobs)
         return
@@ -119,9 +138,10 @@ def play_days(
         yield from pool(jobs)
 
 
-def play_day(study: Study, replicas: int, run: int, world: str = "days", keep: bool = False) -> Day:
+def play_day(study: Study, replicas: int, run: int, keep: bool = False, layout: Layout | None = None) -> Day:
     """Play one run on *replicas* replicas; with *keep*, with the table of its requests."""
-    trace = draw_trace(study, run, world)
+    world = layout.world if layout else "days"
+    trace = draw_trace(study, run, layout)
     n = len(trace)
     sent = trace.arrival_s
     way = net.there(study.network, n, stream(study.seed, "network there", run, world))
@@ -135,7 +155,7 @@ def play_day(study: Study, replicas: int, run: int, world: str = "days", keep: b
     )
     played = run_fleet(
         demand,
-        replica_of(study, run, world),
+        replica_of(study, run, layout),
         replicas,
         study.routing,
         seed=key(study.seed, "noise", run, world),
@@ -155,21 +175,23 @@ def play_day(study: Study, replicas: int, run: int, world: str = "days", keep: b
     return _boil_down(study, run, requests, played, keep)
 
 
-def draw_trace(study: Study, run: int, world: str = "days") -> Trace:
+def draw_trace(study: Study, run: int, layout: Layout | None = None) -> Trace:
     """Return the requests of one run: the recorded ones, or a random day's."""
     if study.replay:
         return study.days.trace
+    world = layout.world if layout else "days"
     return random_day(
         study.days,
         day=stream(study.seed, "day", run, world),
         arrivals=stream(study.seed, "arrivals", run, world),
         lengths=stream(study.seed, "lengths", run, world),
+        scores=layout.scores[run] if layout else None,
     )
 
 
-def replica_of(study: Study, run: int, world: str = "days") -> Replica:
+def replica_of(study: Study, run: int, layout: Layout | None = None) -> Replica:
     """Return the replica of one run: the limits of all, the speed that this run has drawn."""
-    u_step, u_prefill = stream(study.seed, "profile", run, world).random(2)
+    u_step, u_prefill = layout.speeds[run] if layout else stream(study.seed, "profile", run).random(2)
     return with_speed(study.replica, study.curve.draw(u_step, u_prefill), study.extrapolate, study.overrides)
 
 

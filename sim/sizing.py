@@ -1,8 +1,12 @@
 """The smallest fixed fleet that meets the thresholds, found on days of its own.
 
 A size passes when every threshold that more replicas can help (latency, errors, goodput, utilisation) holds by its
-whole interval on the choosing days; those are drawn apart from the days that are reported. Sizes are doubled until one
-passes, then bisected: more replicas are taken never to hurt.
+whole interval on the choosing days. Those are laid out, not drawn: the level of the day, the profile's step times and
+its prompt cost are stratified (a Latin hypercube), and the first day is harder than almost all that will be drawn (the
+heaviest level on the slowest speed). A fleet that is chosen on twenty random days fails on the next twenty whenever
+those hold a heavier day, so the layout errs towards one replica more.
+
+Sizes are doubled until one passes, then bisected: more replicas are taken never to hurt.
 """
 
 from __future__ import annotations
@@ -12,14 +16,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
-from fleetcast.sim.metrics import metric_of
-from fleetcast.sim.replicate import Day, Study, play_days
+from fleetcast.sim.metrics import LATENCIES, QUANTILES, metric_of
+from fleetcast.sim.replicate import Day, Layout, Study, play_days
 from fleetcast.sim.scenario import MOST_REPLICAS
 from fleetcast.sim.thresholds import Threshold, Verdict, judge
 
 CHOOSING_DAYS = 20
+HEAVIEST = 0.995
+"""Quantile of the first choosing day's level: nine in ten sets of twenty random days stay below it."""
+
 FIRST_LOOK = 4
+"""So many of the hardest days are played before a size is given up; whatever the workers, the same days."""
+
 WORLD = "choosing"
 NO_LONGER_HELPS = 0.01
 """A doubling that improves every missed threshold by less than this share is the last one tried."""
@@ -80,8 +90,18 @@ def choose(
 
 
 def choosing_days(study: Study) -> int:
-    """Return how many days choose: one where every day is the same."""
+    """Return how many days choose: one where they are all the same."""
     return 1 if study.certain else CHOOSING_DAYS
+
+
+def choosing_layout(study: Study) -> Layout:
+    """Return the choosing days: one stratum each of level and speed, the heaviest and slowest first."""
+    runs, columns = choosing_days(study), study.days.days + 2
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(study.seed, spawn_key=(CHOOSING_DAYS,))))
+    strata = (np.arange(runs, 0, -1) - 0.5) / runs
+    places = np.column_stack([np.concatenate([strata[:1], rng.permutation(strata[1:])]) for _ in range(columns)])
+    places[0, :-2] = HEAVIEST
+    return Layout(WORLD, ndtri(places[:, :-2]), places[:, -2:])
 
 
 def first_guess(study: Study) -> int:
@@ -97,16 +117,24 @@ def first_guess(study: Study) -> int:
 def _try(study: Study, thresholds: Sequence[Threshold], replicas: int, workers: int) -> tuple[bool, float]:
     """Play a size on the choosing days; return whether it passes, and by how much its worst threshold misses."""
     days: list[Day] = []
-    for day in play_days(study, replicas, range(choosing_days(study)), workers, WORLD):
-        days.append(day)
-        if len(days) == FIRST_LOOK and _hopeless(_verdicts(days, thresholds, study)):
-            break
+    runs, layout = choosing_days(study), choosing_layout(study)
+    for some in (range(min(FIRST_LOOK, runs)), range(FIRST_LOOK, runs)):
+        if not any(_hopeless(days, runs, threshold) for threshold in thresholds):
+            days += play_days(study, replicas, some, workers, layout=layout)
     verdicts = _verdicts(days, thresholds, study)
-    return all(verdict == "holds" for verdict, _ in verdicts), max((miss for _, miss in verdicts), default=0.0)
+    passes = len(days) == runs and all(verdict == "holds" for verdict, _ in verdicts)
+    return passes, max((miss for _, miss in verdicts), default=0.0)
 
 
-def _hopeless(verdicts: Sequence[tuple[Verdict, float]]) -> bool:
-    return any(verdict == "crossed" for verdict, _ in verdicts)
+def _hopeless(days: Sequence[Day], runs: int, threshold: Threshold) -> bool:
+    """Tell whether a percentile is lost whatever the days to come bring, even if each were twice the mean so far."""
+    statistic, _, latency = threshold.metric.rstrip(")").partition("(")
+    if latency not in LATENCIES or statistic == "mean" or not days:
+        return False
+    samples = [getattr(day, f"{latency}_s") for day in days]
+    above = sum(len(run) - int(np.searchsorted(run, threshold.limit)) for run in samples)
+    expected = sum(len(run) for run in samples) * (1 + 2 * (runs / len(days) - 1))
+    return above > (1 - QUANTILES[statistic]) * expected
 
 
 def _verdicts(days: Sequence[Day], thresholds: Sequence[Threshold], study: Study) -> list[tuple[Verdict, float]]:

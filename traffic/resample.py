@@ -69,15 +69,22 @@ def fit_days(trace: Trace, day_cv: float) -> DayModel:
 
 
 def random_day(
-    model: DayModel, *, day: np.random.Generator, arrivals: np.random.Generator, lengths: np.random.Generator
+    model: DayModel,
+    *,
+    day: np.random.Generator,
+    arrivals: np.random.Generator,
+    lengths: np.random.Generator,
+    scores: NDArray[np.float64] | None = None,
 ) -> Trace:
     """Return one random day (or as many days as were recorded), on the clock of the recorded trace.
 
     The same three generators give the same day; `day` gives up exactly one draw per 24 h, whatever `day_cv`
-    is. A quiet trace can give a day without requests.
+    is. A quiet trace can give a day without requests. *scores*, standard normal and one per 24 h, stand for the draws
+    of `day` where days are laid out instead of drawn.
     """
     variance = math.log1p(model.day_cv**2)
-    factor = np.exp(math.sqrt(variance) * day.standard_normal(model.days) - variance / 2)
+    level = day.standard_normal(model.days) if scores is None else scores
+    factor = np.exp(math.sqrt(variance) * level - variance / 2)
     of_minute = np.repeat(factor, round(DAY / MINUTE))[: len(model.minute_counts)]
     counts = arrivals.poisson(model.minute_counts * of_minute)
     arrival_s = spread(counts, model.begin_s, arrivals)

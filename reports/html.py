@@ -20,7 +20,6 @@ from fleetcast.reports.tables import tables
 from fleetcast.reports.toml import write_toml
 from fleetcast.reports.words import Result
 
-VEGA_LITE = "6.4"  # what altair writes, out of the versions that vl-convert bundles
 _COLOURS = {light: f"var(--{name})" for name, (light, _) in theme.PALETTE.items()}
 
 
@@ -52,7 +51,7 @@ def render(result: Result) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
-    bundle = vl_convert.javascript_bundle(vl_version=VEGA_LITE)  # type: ignore[call-arg]  # its stub forgets the default
+    bundle = vl_convert.javascript_bundle(vl_version=vega_lite())  # type: ignore[call-arg]  # its stub forgets the default
     bundle = bundle.replace("</script", "<\\/script")
     template = environment.from_string(files("fleetcast.reports").joinpath("template.html").read_text("utf-8"))
     return template.render(
@@ -62,6 +61,13 @@ def render(result: Result) -> str:
         light={name: pair[0] for name, pair in theme.PALETTE.items()},
         dark={name: pair[1] for name, pair in theme.PALETTE.items()},
     )
+
+
+def vega_lite() -> str:
+    """Return the version of Vega-Lite that altair writes, `6.4`, as vl-convert names the one to bundle."""
+    import altair
+
+    return altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 
 
 def _themed(spec: Any) -> Any:
@@ -92,7 +98,7 @@ def _page(result: Result) -> dict[str, Any]:
         "grades": words.grades(result),
         "basis": words.basis(result),
         "no_cost": words.no_cost_reason(result) if result.get("bill") else "",
-        "notes": [f"{', '.join(names)}: {note}" for note, names in words.missing_notes(result).items()],
+        "notes": words.missing_notes(result),
         "tables": tables(result),
         "alerts": [_alert(alert) for alert in alerts],
         "assumptions": result.get("assumptions") or [],

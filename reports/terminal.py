@@ -95,8 +95,8 @@ def _latency(result: Result, width: int) -> list[Text]:
             line.append(f" ({span})" if span else "", QUIET)
             line.append(" " * (room - size + 3))
         lines.append(line)
-    for note, names in words.missing_notes(result).items():
-        lines += _flow([(f"    {theme.MISSING} ", QUIET)], [f"{', '.join(names)}: {note}"], "", width, QUIET)
+    for note in words.missing_notes(result):
+        lines += _flow([(f"    {theme.MISSING} ", QUIET)], [note], "", width, QUIET)
     if graded := words.grades(result):
         lines += _flow([("    grades  ", QUIET)], graded.split(" · "), " · ", width)
     return lines

@@ -29,10 +29,15 @@ def ran(result: Result) -> list[tuple[str, list[str]]]:
     about = result.get("summary") or {}
     traffic, profile, fleet = (about.get(key) or {} for key in ("traffic", "profile", "fleet"))
     return [
-        (str(traffic.get("name", "traffic")), _traffic_words(traffic)),
-        (str(profile.get("name", "profile")), _profile_words(profile)),
+        (_printable(traffic.get("name", "traffic")), _traffic_words(traffic)),
+        (_printable(profile.get("name", "profile")), _profile_words(profile)),
         ("fleet", _fleet_words(fleet)),
     ]
+
+
+def _printable(name: Any) -> str:
+    """A file may be called anything; a screen is not to obey its name."""
+    return "".join(char if char.isprintable() else "?" for char in str(name))
 
 
 def chosen_why(result: Result) -> str:
@@ -134,14 +139,20 @@ def threshold_remark(result: Result, row: Mapping[str, Any]) -> str:
     return ", ".join(word for word in (words[row["verdict"]], default) if word)
 
 
-def missing_notes(result: Result) -> dict[str, list[str]]:
-    """Return why percentiles of the latency table have no value: note -> metric ids."""
-    metrics = result.get("metrics", {})
-    found: dict[str, list[str]] = {}
-    for name in (f"{p}({kind})" for kind in theme.METRIC_WORDS for p in PERCENTILES):
-        if name in metrics and metrics[name]["value"] is None:
-            found.setdefault(metrics[name].get("note") or "no value", []).append(name)
-    return found
+def missing_notes(result: Result) -> list[str]:
+    """Return why percentiles of the latency table have no value: `p99.9 of ttft, e2e: needs 1,000 samples, …`."""
+    metrics = result.get("metrics") or {}
+    found: dict[tuple[str, str], list[str]] = {}  # note, its percentiles -> their latencies
+    for kind in theme.METRIC_WORDS:
+        notes: dict[str, list[str]] = {}
+        for p in PERCENTILES:
+            metric = metrics.get(f"{p}({kind})")
+            if metric and metric["value"] is None:
+                notes.setdefault(metric.get("note") or "no value", []).append(p)
+        for note, missing in notes.items():
+            which = "all" if len(missing) == len(PERCENTILES) else ", ".join(missing)
+            found.setdefault((note, which), []).append(kind)
+    return [f"{which} of {', '.join(kinds)}: {note}" for (note, which), kinds in found.items()]
 
 
 def grades(result: Result) -> str:

@@ -17,13 +17,16 @@ __all__ = [
     "Estimate",
     "FleetcastError",
     "NotMeasured",
+    "Scenario",
     "ScenarioError",
     "Trace",
     "__version__",
     "load_profile",
+    "make_case",
     "make_day",
     "make_trace",
     "read_trace",
+    "simulate",
     "write_trace",
 ]
 
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from fleetcast.errors import DataError, FleetcastError, NotMeasured, ScenarioError
     from fleetcast.profiles.read import load_profile
     from fleetcast.sim.estimate import Estimate
+    from fleetcast.sim.result import simulate
+    from fleetcast.sim.scenario import Scenario
+    from fleetcast.sim.study import make_case
     from fleetcast.traffic.read import read_trace
     from fleetcast.traffic.template import make_day
     from fleetcast.traffic.trace import Trace, make_trace
@@ -41,12 +47,15 @@ else:  # hidden from type checkers, which would otherwise believe in any name
         "Estimate": "fleetcast.sim.estimate",
         "FleetcastError": "fleetcast.errors",
         "NotMeasured": "fleetcast.errors",
+        "Scenario": "fleetcast.sim.scenario",
         "ScenarioError": "fleetcast.errors",
         "Trace": "fleetcast.traffic.trace",
         "load_profile": "fleetcast.profiles.read",
+        "make_case": "fleetcast.sim.study",
         "make_day": "fleetcast.traffic.template",
         "make_trace": "fleetcast.traffic.trace",
         "read_trace": "fleetcast.traffic.read",
+        "simulate": "fleetcast.sim.result",
         "write_trace": "fleetcast.traffic.write",
     }
 

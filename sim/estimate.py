@@ -235,7 +235,7 @@ def _within(estimate: Estimate, alone: Floats) -> Estimate:
     """Cut an interval at half the least run's and twice the greatest run's own quantile.
 
     A quantile of all runs together lies between those of the runs; where one run in many is overloaded by orders of
-    magnitude, the logarithm's interval would reach from microseconds to centuries. The factor of two keeps the coverage.
+    magnitude, the logarithm's interval would reach from microseconds to centuries. The factor of two keeps coverage.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if value is None or low is None or high is None:

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fleetcast.errors import ScenarioError, suggest
-from fleetcast.units import Bytes, Seconds
+from fleetcast.units import Bytes, Seconds, Tokens
 
 Floats = NDArray[np.float64]
 
@@ -139,14 +139,13 @@ def round_trip(client_region: str, fleet_region: str) -> Seconds:
     return max(averaged - float(np.diag(raw).mean()) + SAME_REGION, FLOOR)
 
 
-def bytes_per_request(input_tokens: ArrayLike, output_tokens: ArrayLike) -> tuple[Floats, Floats]:
+def bytes_of(requests: int, input_tokens: Tokens, output_tokens: Tokens) -> tuple[Bytes, Bytes]:
     """Return the bytes sent to the fleet and those sent back, streaming one token per packet.
 
     An OpenAI-style chunk of 266 B is about 364 B with chunking, TLS and TCP/IP; 4 B per input token (English
-    text) and 1 kB of headers are assumptions.
+    text) and 1 kB of headers per request are assumptions.
     """
-    sent = HEADER_BYTES + BYTES_PER_INPUT_TOKEN * np.asarray(input_tokens, dtype=np.float64)
-    return sent, BYTES_PER_OUTPUT_TOKEN * np.asarray(output_tokens, dtype=np.float64)
+    return HEADER_BYTES * requests + BYTES_PER_INPUT_TOKEN * input_tokens, BYTES_PER_OUTPUT_TOKEN * output_tokens
 
 
 def assumptions(network: Network) -> list[tuple[str, str, str]]:

@@ -65,9 +65,23 @@ class Requests:
     server_arrival_s: Floats
     first_token_s: Floats
     finish_s: Floats
-    ttft_s: Floats
-    tpot_s: Floats
-    e2e_s: Floats
+
+    @property
+    def ttft_s(self) -> Floats:
+        """Time to the first token."""
+        return self.first_token_s - self.trace.arrival_s
+
+    @property
+    def e2e_s(self) -> Floats:
+        """Time to the last token."""
+        return self.finish_s - self.trace.arrival_s
+
+    @property
+    def tpot_s(self) -> Floats:
+        """Time per output token after the first; NaN where there is only one."""
+        after: Floats = self.trace.output_tokens - 1.0
+        after[after == 0] = np.nan
+        return (self.finish_s - self.first_token_s) / after
 
 
 @dataclass(frozen=True)
@@ -171,7 +185,7 @@ def play_day(study: Study, replicas: int, run: int, keep: bool = False, layout: 
         first, finish = first + home, finish + home
     late = np.where(np.isnan(finish), UNFINISHED, COMPLETED)
     status = np.where(_never_fits(study.replica, trace), REJECTED, late).astype(np.int8)
-    requests = _requests(trace, status, where, preemptions, server, first, finish)
+    requests = Requests(trace, status, where, preemptions, server, first, finish)
     return _boil_down(study, run, requests, played, keep)
 
 
@@ -243,27 +257,12 @@ def _never_fits(replica: Replica, trace: Trace) -> NDArray[np.bool_]:
     return too_long
 
 
-def _requests(
-    trace: Trace,
-    status: NDArray[np.int8],
-    where: NDArray[np.int32],
-    preemptions: NDArray[np.int32],
-    server: Floats,
-    first: Floats,
-    finish: Floats,
-) -> Requests:
-    ttft, e2e = first - trace.arrival_s, finish - trace.arrival_s
-    tokens = trace.output_tokens
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tpot = np.where(tokens > 1, (finish - first) / (tokens - 1), np.nan)
-    return Requests(trace, status, where, preemptions, server, first, finish, ttft, tpot, e2e)
-
-
 def _boil_down(study: Study, run: int, requests: Requests, played: Any, keep: bool) -> Day:
     trace, status = requests.trace, requests.status
     done = status == COMPLETED
     unfinished = int(np.count_nonzero(status == UNFINISHED))
-    sent, received = net.bytes_per_request(trace.input_tokens, trace.output_tokens)
+    tokens = int(trace.output_tokens[done].sum(dtype=np.int64))
+    sent, received = net.bytes_of(len(trace), int(trace.input_tokens.sum(dtype=np.int64)), tokens)
     good = done.copy()
     for metric, limit in study.latency_limits:
         values = getattr(requests, f"{metric}_s")
@@ -278,9 +277,9 @@ def _boil_down(study: Study, run: int, requests: Requests, played: Any, keep: bo
         unfinished=unfinished,
         good=int(np.count_nonzero(good)),
         preemptions=int(requests.preemptions.sum()),
-        output_tokens=int(trace.output_tokens[done].sum(dtype=np.int64)),
-        bytes_in=0.0 if none else float(sent.sum()),
-        bytes_out=0.0 if none else float(received[done].sum()),
+        output_tokens=tokens,
+        bytes_in=0.0 if none else sent,
+        bytes_out=0.0 if none else received,
         span_s=played.span_s,
         lives_s=played.lives_s,
         busy_s=float(played.occupancy.sum()),
@@ -296,10 +295,10 @@ def _boil_down(study: Study, run: int, requests: Requests, played: Any, keep: bo
 
 
 def _sorted(values: Floats) -> Floats:
-    """Sort latencies; what never happened counts as infinitely late."""
-    filled = np.where(np.isnan(values), np.inf, values)
-    filled.sort()
-    return filled
+    """Sort latencies, a fresh array, in place; what never happened counts as infinitely late."""
+    values[np.isnan(values)] = np.inf
+    values.sort()
+    return values
 
 
 MOST_TENANTS = 20

@@ -8,7 +8,7 @@ estimated here: numbers are looked up and formatted. The charts made of several 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -23,19 +23,6 @@ EDGE = 2.0  # of the thresholds' axis, as a share of the limit
 _VERDICTS = ("holds", "crossed", "undecided")
 _VERDICT_COLOURS = (colour("accent"), colour("red"), colour("quiet"))
 _VERDICT_SHAPES = ("circle", "cross", "diamond")
-
-
-def charts(result: Result) -> dict[str, Chart]:
-    """Return every chart that has something to draw, by the name of its place in the report."""
-    makers = {
-        "thresholds": thresholds,
-        "latency": latency,
-        "batches": batches,
-        "day": timeline,
-        "bill": waterfall,
-    }
-    made = {name: make(result) for name, make in makers.items()}
-    return {name: chart for name, chart in made.items() if chart is not None}
 
 
 # --- thresholds ------------------------------------------------------------------------------------------
@@ -279,3 +266,20 @@ def waterfall(result: Result) -> Chart | None:
         title += f", {theme.number(high / low, 2)} × the benchmark's {theme.dollars(shown[0], decimals=decimals)}"
     subtitle = "US dollars per million completed output tokens, from the benchmark's best to everything billed"
     return finish(alt.layer(bars, labels).properties(width=WIDTH, height=34 * len(rows)), title, subtitle, rows)
+
+
+# --- all of them ------------------------------------------------------------------------------------
+
+MAKERS: Mapping[str, Callable[[Result], Chart | None]] = {
+    "thresholds": thresholds,
+    "latency": latency,
+    "batches": batches,
+    "day": timeline,
+    "bill": waterfall,
+}
+
+
+def charts(result: Result) -> dict[str, Chart]:
+    """Return every chart that has something to draw, by the name of its place in the report."""
+    made = {name: make(result) for name, make in MAKERS.items()}
+    return {name: chart for name, chart in made.items() if chart is not None}

@@ -79,9 +79,8 @@ class Requests:
     @property
     def tpot_s(self) -> Floats:
         """Time per output token after the first; NaN where there is only one."""
-        after: Floats = self.trace.output_tokens - 1.0
-        after[after == 0] = np.nan
-        return (self.finish_s - self.first_token_s) / after
+        after = np.where(self.trace.output_tokens > 1, self.trace.output_tokens - 1.0, np.nan)
+        return np.asarray((self.finish_s - self.first_token_s) / after, np.float64)
 
 
 @dataclass(frozen=True)

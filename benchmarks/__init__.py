@@ -1,0 +1,1 @@
+"""Speed, measured in ratios within one run; never a test."""

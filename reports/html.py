@@ -96,7 +96,7 @@ def _page(result: Result) -> dict[str, Any]:
         "runs": runs,
         "level": words.level(result),
         "grades": words.grades(result),
-        "basis": words.basis(result),
+        "basis": words.basis(result).replace(" %", "\N{NO-BREAK SPACE}%"),
         "no_cost": words.no_cost_reason(result) if result.get("bill") else "",
         "notes": words.missing_notes(result),
         "tables": tables(result),

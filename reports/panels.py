@@ -76,7 +76,9 @@ def batches(result: Result) -> Chart | None:
             color=alt.Color(
                 "basis:N",
                 scale=scale(_BASES, _BASIS_COLOURS, shown),
-                legend=alt.Legend(title=None, orient="top-right", symbolType="square", fillColor=None),
+                legend=alt.Legend(
+                    title=None, orient="top", direction="horizontal", offset=2, symbolType="square", fillColor=None
+                ),
             ),
             tooltip=hint,
         )
@@ -117,6 +119,7 @@ def timeline(result: Result) -> Chart | None:
         return None
     unit, size = clock(line)
     rows = thin(line, [panel[0] for panel in panels], size)
+    rows.append({**rows[-1], "t": round(times[-1] / size, 5)})  # where the last one ends
     drawn = []
     for k, (key, what, title) in enumerate(panels):
         last = k == len(panels) - 1
@@ -161,9 +164,10 @@ def timeline(result: Result) -> Chart | None:
 
 
 def clock(line: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the unit of a timeline's clock and its seconds: hours, or days beyond two of them."""
-    times = line["t_s"]
-    return ("days", 86_400.0) if times[-1] - times[0] > 2 * 86_400 else ("hours", 3_600.0)
+    """Return the unit of a timeline's clock and its seconds: the largest that goes at least twice into it."""
+    span = line["t_s"][-1] - line["t_s"][0] + line["step_s"]
+    units = (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0), ("seconds", 1.0))
+    return next((unit for unit in units if span > 2 * unit[1]), units[-1])
 
 
 def what_runs(result: Result) -> str:
@@ -174,27 +178,34 @@ def what_runs(result: Result) -> str:
 
 def _day_title(line: Mapping[str, Any], size: float, unit: str) -> str:
     def peak(key: str) -> tuple[float, float] | None:
-        values = [(v, -t) for v, t in zip((line.get(key) or {}).get("median") or [], line["t_s"], strict=False)]
+        values = [
+            (v, line["step_s"] - t)
+            for v, t in zip((line.get(key) or {}).get("median") or [], line["t_s"], strict=False)
+        ]
         value, when = max(((v, t) for v, t in values if v is not None), default=(0.0, 0.0))
         return (value, -when) if value > 0 else None
 
     busiest, queue = peak("arrivals"), peak("waiting")
     if busiest is None:
         return "Nothing arrives"
-    title = f"Traffic peaks at {theme.rate(busiest[0])}, {theme.number(busiest[1] / size)} {unit} in"
+    when = theme.number(busiest[1] / size)
+    title = f"Traffic peaks at {theme.rate(busiest[0])}, {when} {unit.removesuffix('s') if when == '1' else unit} in"
     if queue is None or queue[0] < 0.05:
         return f"{title}; hardly anyone waits"
     return f"{title}; up to {theme.number(queue[0], 2)} requests wait"
 
 
 def thin(line: Mapping[str, Any], keys: Sequence[str], size: float, most: int = MOST_POINTS) -> list[Row]:
-    """Return at most *most* rows of a timeline: the band keeps its extremes, the line its middle value."""
-    times = line["t_s"]
+    """Return at most *most* rows of a timeline: the band keeps its extremes, the line its middle value.
+
+    A sample is about the time since the one before it; a row's `t` is where its time begins.
+    """
+    times, step = line["t_s"], line["step_s"]
     stride = -(-len(times) // most)
     rows = []
     for start in range(0, len(times), stride):
         group = slice(start, start + stride)
-        row: Row = {"t": round(times[start] / size, 5)}
+        row: Row = {"t": round((times[start] - step) / size, 5)}
         for key in keys:
             for part, pick in (("median", None), ("low", min), ("high", max)):
                 values = [value for value in line[key][part][group] if value is not None]

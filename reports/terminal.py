@@ -123,7 +123,7 @@ def _fleet(result: Result, width: int) -> list[Text]:
         return []
     lines = _flow([("  FLEET     ", HEAD)], parts, " · ", width)
     if basis := words.basis(result):
-        text = f"busy batch sizes: {basis}".split(", ")
+        text = f"batch sizes: {basis}".split(", ")
         lines += _flow([(INDENT, "")], text, ", ", width, QUIET)
     return lines
 

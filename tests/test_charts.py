@@ -154,22 +154,36 @@ def test_batches_show_their_share_and_their_step() -> None:
 
 def test_a_long_timeline_is_thinned_and_keeps_its_extremes() -> None:
     points = 10_080  # a week of minutes
-    line: dict[str, Any] = {"t_s": [60.0 * k for k in range(points)]}
+    line: dict[str, Any] = {"t_s": [60.0 * (k + 1) for k in range(points)], "step_s": 60.0}
     flat = [1.0] * points
     peak = [*flat[:5_000], 9.0, *flat[5_001:]]
     low = [*flat[:7_000], 0.25, *flat[7_001:]]
     line["arrivals"] = {"median": flat, "low": low, "high": peak}
     drawn = panels.thin(line, ["arrivals"], 86_400.0)
     assert len(drawn) <= panels.MOST_POINTS
+    assert drawn[0]["t"] == 0.0
     assert max(row["arrivals_high"] for row in drawn) == 9.0
     assert min(row["arrivals_low"] for row in drawn) == 0.25
-    assert panels.clock(line) == ("days", 86_400.0)
+
+
+@pytest.mark.parametrize(
+    ("span", "unit"),
+    [(604_800.0, "days"), (86_400.0, "hours"), (480.0, "minutes"), (60.0, "seconds"), (1.0, "seconds")],
+)
+def test_the_clock_has_the_largest_unit_that_says_something(span: float, unit: str) -> None:
+    assert panels.clock({"t_s": [1.0, span], "step_s": 1.0})[0] == unit
 
 
 def test_a_timeline_without_kv_has_no_such_panel() -> None:
     data = result()
     del data["timeline"]["kv_use"]
     assert len(spec("day", data)["vconcat"]) == 4
+
+
+def test_every_sample_covers_the_time_before_it() -> None:
+    drawn = rows("day", result())
+    assert (drawn[0]["t"], drawn[-1]["t"]) == (0.0, 24.0)
+    assert drawn[-1]["arrivals"] == drawn[-2]["arrivals"] == result()["timeline"]["arrivals"]["median"][-1]
 
 
 def test_gaps_in_a_timeline_stay_gaps() -> None:

@@ -2,10 +2,9 @@
 
 Everything is billed: busy and idle replica time, endpoint hours, bytes. Effective cost is Σ dollars / Σ
 completed output tokens over all runs. Instances are billed by the second with a minimum of 60 s per launch;
-an interface endpoint (PrivateLink) by the begun hour in each zone, plus its gigabytes (10⁹ B) in both
-directions; traffic between regions by the gigabyte that leaves either one. A run's begun hour is billed as
-such, so a short run carries a full endpoint hour. Left out: storage, load balancers, commitments and
-discounts, taxes.
+an interface endpoint (PrivateLink) by the hour in each zone (it stands for good, so the hours of a run are
+not rounded up), plus its gigabytes (10⁹ B) in both directions; traffic between regions by the gigabyte that
+leaves either one. Left out: storage, load balancers, commitments and discounts, taxes.
 """
 
 from __future__ import annotations
@@ -183,10 +182,10 @@ def _items(usages: Sequence[Usage], tariff: Tariff, bought: str) -> list[_Item]:
     found: list[_Item] = [("instances", f"{replicas:.3g} × {bought}", "instance-hours", tariff.instance, hours)]
     zones = tariff.endpoint_zones
     if tariff.endpoint_hour is not None:
-        # A crumb of rounding above a whole hour is not begun.
-        begun = [float(zones * math.ceil(u.span_s / HOUR - 1e-9)) for u in usages]
+        # AWS rounds up the last hour of an endpoint's life; this one stands for good, so a day is not rounded.
+        standing = [zones * u.span_s / HOUR for u in usages]
         detail = f"PrivateLink endpoint, {zones} zone{'s' if zones > 1 else ''}"
-        found.append(("endpoint", detail, "endpoint-hours", tariff.endpoint_hour, begun))
+        found.append(("endpoint", detail, "endpoint-hours", tariff.endpoint_hour, standing))
     bytes_in = [u.bytes_in / GIGABYTE for u in usages]
     bytes_out = [u.bytes_out / GIGABYTE for u in usages]
     if tariff.endpoint_gb is not None:

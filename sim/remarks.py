@@ -41,12 +41,12 @@ def alerts(
         add("rejected", f"{rejected:,.0f} requests a day were turned away: {why} (the longest has {longest:,})",
             rejected / (metrics["offered"].value or 1.0), "shorten the traffic, or raise the limit")  # fmt: skip
     if basis["unmeasured"] > 0:
-        add("unmeasured-batch", f"{basis['unmeasured']:.1%} of busy time ran at batches above what was measured",
-            basis["unmeasured"], f"--set engine.max_num_seqs={case.study.curve.central.batch[-1]}")  # fmt: skip
+        add("unmeasured-batch",
+            f"{100 * basis['unmeasured']:.1f} % of busy time ran at batches above what was measured", basis["unmeasured"], f"--set engine.max_num_seqs={case.study.curve.central.batch[-1]}")  # fmt: skip
     if basis["modelled"] > WORTH_TELLING:
         add("modelled-batch",
-            f"{basis['modelled']:.0%} of busy time ran at modelled batch sizes, not measured ones; each run draws one",
-            basis["modelled"], f"simulate profile show {scenario.profile}")  # fmt: skip
+            f"{100 * basis['modelled']:.1f} % of busy time ran at modelled batch sizes, not measured ones; "
+            "each run draws a speed", basis["modelled"], f"simulate profile show {scenario.profile}")  # fmt: skip
     if any(line.inferred for line in account.lines):
         items = ", ".join(dict.fromkeys(line.item for line in account.lines if line.inferred))
         add("inferred-price", f"price of {items} in {scenario.fleet.region} is inferred from us-east-1",

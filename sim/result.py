@@ -316,18 +316,27 @@ def _by_tenant(days: Sequence[Day]) -> list[dict[str, Any]]:
 
 
 def _timeline(days: Sequence[Day]) -> dict[str, Any]:
-    """Return the median and the 5–95 % band over runs at each sample of the day, drained tails cut off."""
+    """Return the median and the 5–95 % band over runs at each sample of the day, drained tails cut off.
+
+    More than MOST_POINTS samples are put together: the mean of their medians, the extremes of their bands.
+    """
     size = min(len(day.timeline.t_s) for day in days)
     every = -(-size // MOST_POINTS)
-    kept = slice(every - 1, None, every)
-    first = days[0].timeline.t_s[:size][kept]
-    found: dict[str, Any] = {"step_s": float(first[1] - first[0]) if len(first) > 1 else MINUTE, "t_s": first.tolist()}
+    groups = np.arange(0, size, every)
+    last = np.append(groups[1:], size) - 1
+    t = days[0].timeline.t_s[:size]
+    step = float(t[1] - t[0]) * every if size > 1 else MINUTE
+    found: dict[str, Any] = {"step_s": step, "t_s": t[last].tolist()}
     for name in ("arrivals", "running", "waiting", "kv_use", "busy"):
-        values = np.stack([getattr(day.timeline, name)[:size][kept] for day in days])
+        values = np.stack([getattr(day.timeline, name)[:size] for day in days])
         if np.isnan(values).all():
             continue
         low, median, high = np.percentile(values, [BAND[0], 50.0, BAND[1]], axis=0)
-        found[name] = {"median": median.tolist(), "low": low.tolist(), "high": high.tolist()}
+        found[name] = {
+            "median": (np.add.reduceat(median, groups) / np.diff(np.append(groups, size))).tolist(),
+            "low": np.minimum.reduceat(low, groups).tolist(),
+            "high": np.maximum.reduceat(high, groups).tolist(),
+        }
     return found
 
 

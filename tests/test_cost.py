@@ -82,12 +82,12 @@ def test_runs_are_averaged_to_a_day_and_pooled_over_tokens() -> None:
         assert 0 < estimate.low < estimate.value < estimate.high
 
 
-def test_a_begun_endpoint_hour_is_a_whole_one_in_every_zone() -> None:
+def test_an_endpoint_stands_for_good_in_every_zone() -> None:
     tariff = Tariff(G6E, endpoint_hour=Price(0.01), endpoint_zones=3)
-    for span, hours in ((600.0, 3), (3_600.0, 3), (3_600.0 + 1e-6, 3), (3_601.0, 6)):
+    for span in (600.0, 3_600.0, 86_401.0):
         made = _bill([Usage(span, span, span, 1_000)], tariff)
-        assert made.usd[0] - span / 3_600 * 1.861 == pytest.approx(0.01 * hours)
-    assert "3 zones" in made.lines[1].detail
+        assert made.usd[0] - span / 3_600 * 1.861 == pytest.approx(0.03 * span / 3_600)
+        assert next(line for line in made.lines if line.item == "endpoint").usd_per_day == pytest.approx(0.72)
 
 
 def test_a_launch_is_billed_at_least_a_minute() -> None:

@@ -42,7 +42,8 @@ def alerts(
             rejected / (metrics["offered"].value or 1.0), "shorten the traffic, or raise the limit")  # fmt: skip
     if basis["unmeasured"] > 0:
         add("unmeasured-batch",
-            f"{100 * basis['unmeasured']:.1f} % of busy time ran at batches above what was measured", basis["unmeasured"], f"--set engine.max_num_seqs={case.study.curve.central.batch[-1]}")  # fmt: skip
+            f"{100 * basis['unmeasured']:.1f} % of busy time ran at batches above what was measured",
+            basis["unmeasured"], f"--set engine.max_num_seqs={case.study.curve.central.batch[-1]}")  # fmt: skip
     if basis["modelled"] > WORTH_TELLING:
         add("modelled-batch",
             f"{100 * basis['modelled']:.1f} % of busy time ran at modelled batch sizes, not measured ones; "

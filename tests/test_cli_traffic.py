@@ -74,7 +74,7 @@ def test_show_says_what_was_put_right(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:02,1,1\n2024-01-01 00:00:00,1,1\n")
     out, _ = run("show", path)
-    assert "  ! 1 of 2 arrivals was out of order: sorted" in out.splitlines()
+    assert "  ! 1 of 2 arrivals was out of order (1 inversion): sorted" in out.splitlines()
 
 
 def test_show_json_holds_the_numbers_and_nothing_else(hour: Path) -> None:

@@ -35,14 +35,16 @@ def minute_counts(trace: Trace) -> tuple[Seconds, NDArray[np.int64]]:
     return float(minute[0]) * MINUTE, counts
 
 
-def spread(counts: NDArray[np.int64], begin_s: Seconds, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return sorted arrivals, uniform inside each minute, with *counts* of them per minute from *begin_s* on.
+def spread(
+    counts: NDArray[np.int64], begin_s: Seconds, rng: np.random.Generator, step_s: Seconds = MINUTE
+) -> NDArray[np.float64]:
+    """Return sorted arrivals, uniform inside each step of *step_s*, with *counts* of them per step from *begin_s* on.
 
     The order statistics of n uniforms are n + 1 exponential gaps' partial sums over their total (Rényi
     1953), so nothing has to be sorted.
     """
-    minutes = np.arange(len(counts))
-    after = np.cumsum(counts) + minutes  # where each minute's closing gap stands
+    steps = np.arange(len(counts))
+    after = np.cumsum(counts) + steps  # where each step's closing gap stands
     clock = rng.standard_exponential(int(counts.sum()) + len(counts))
     np.cumsum(clock, out=clock)
     opened = np.concatenate(([0.0], clock[after[:-1]]))
@@ -52,7 +54,7 @@ def spread(counts: NDArray[np.int64], begin_s: Seconds, rng: np.random.Generator
     inside[after] = False
     arrival = clock[inside]
     arrival -= np.repeat(opened, counts)
-    arrival /= np.repeat(lasted, counts)  # x / y <= 1 for x <= y, in floats too: no minute runs into the next
-    arrival *= MINUTE
-    arrival += np.repeat(begin_s + MINUTE * minutes, counts)
+    arrival /= np.repeat(lasted, counts)  # x / y <= 1 for x <= y, in floats too: no step runs into the next
+    arrival *= step_s
+    arrival += np.repeat(begin_s + step_s * steps, counts)
     return arrival

@@ -64,7 +64,7 @@ def fit_days(trace: Trace, day_cv: float) -> DayModel:
             fix="write for example day_cv = 0.3",
         )
     begin_s, counts = minute_counts(trace)
-    first, rows = _windows(counts)
+    first, rows = windows(counts)
     return DayModel(trace, float(day_cv), begin_s, counts, first, rows)
 
 
@@ -105,7 +105,7 @@ def random_day(
     )
 
 
-def _windows(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def windows(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first row and the number of rows of each minute's window.
 
     A window grows by a minute on both sides, as far as the trace goes, until it holds `WINDOW_ROWS` or the

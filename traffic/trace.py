@@ -45,6 +45,26 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
+class Blocks:
+    """What the prompts begin with, as blocks of tokens by their ids: equal ids at equal places are equal prefixes.
+
+    Request k has the ids from `offsets[k]` to `offsets[k + 1]`; `tokens` is the size of a block, 0 where the file does
+    not say.
+    """
+
+    offsets: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    tokens: int = 0
+
+    def take(self, rows: NDArray[Any]) -> Blocks:
+        """Return the blocks of the requests at *rows* (indices or a mask)."""
+        first, size = self.offsets[:-1][rows], np.diff(self.offsets)[rows]
+        offsets = np.concatenate(([0], np.cumsum(size)))
+        places = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], size)
+        return Blocks(offsets.astype(np.int64), self.ids[places], self.tokens)
+
+
+@dataclass(frozen=True, eq=False)
 class Trace:
     """Requests in order of arrival; made and checked by `make_trace`.
 
@@ -60,6 +80,7 @@ class Trace:
     time_zone: str | None = None
     notes: tuple[str, ...] = ()
     recipe: str = ""
+    blocks: Blocks | None = None
 
     def __len__(self) -> int:
         return len(self.arrival_s)
@@ -87,6 +108,7 @@ class Trace:
             self.time_zone,
             self.notes,
             self.recipe,
+            self.blocks.take(rows) if self.blocks else None,
         )
 
 
@@ -101,6 +123,7 @@ def make_trace(
     time_zone: str | None = None,
     notes: tuple[str, ...] = (),
     recipe: str = "",
+    blocks: Blocks | None = None,
     where: str = "",
     columns: tuple[str, str, str] = COLUMNS,
 ) -> Trace:
@@ -122,7 +145,9 @@ def make_trace(
     inputs = _tokens(given[1], columns[1], where, least=0)
     outputs = _tokens(given[2], columns[2], where, least=1)
     checked = {key: _label(key, column, rows, where) for key, column in (labels or {}).items()}
-    trace = Trace(times, inputs, outputs, checked, name, start, time_zone, tuple(notes), recipe)
+    if blocks is not None and (len(blocks.offsets) != rows + 1 or blocks.offsets[-1] != len(blocks.ids)):
+        raise DataError(f"{where}: prefix blocks of {len(blocks.offsets) - 1} requests, not of {rows}")
+    trace = Trace(times, inputs, outputs, checked, name, start, time_zone, tuple(notes), recipe, blocks)
 
     late = int(np.count_nonzero(times < np.maximum.accumulate(times)))
     if not late:

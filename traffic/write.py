@@ -15,7 +15,10 @@ from fleetcast.traffic.trace import COLUMNS, LABELS, MISSING, Labels, Trace
 
 SCHEMA = 1
 METADATA = "fleetcast."
-"""What the file's metadata keys begin with: schema, start, time_zone, recipe."""
+"""What the file's metadata keys begin with: schema, start, time_zone, recipe, block_tokens."""
+
+BLOCKS = "prefix_blocks"
+"""The column of lists that holds the ids of the prompts' blocks, where they are known."""
 
 ROW_GROUP = 1 << 20
 
@@ -53,7 +56,11 @@ def _table(trace: Trace) -> Any:
 
     columns = {name: pa.array(getattr(trace, name)) for name in COLUMNS}
     columns |= {key: _labels(trace.labels[key]) for key in LABELS if key in trace.labels}
+    if trace.blocks:
+        lists = pa.LargeListArray.from_arrays(pa.array(trace.blocks.offsets), pa.array(trace.blocks.ids))
+        columns[BLOCKS] = lists
     facts = {
+        "block_tokens": str(trace.blocks.tokens) if trace.blocks else "",
         "schema": str(SCHEMA),
         "start": trace.start.isoformat() if trace.start else "",
         "time_zone": trace.time_zone or "",

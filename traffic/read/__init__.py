@@ -1,46 +1,201 @@
 """Files to traces: the format is told from the content, not from the name.
 
-Read are fleetcast's own Parquet files (`native`) and the Azure LLM inference traces (`azure`). A file is
-read whole or not at all: no row is skipped, mended or guessed, and what is wrong is named with its column,
-row and value.
+A file of fleetcast's own is read whole or refused. In the files of others a row that is no request is dropped, counted
+and told; nothing else is mended silently: see `report.ReadReport`. A count series becomes a trace only with a length
+model.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from fleetcast.errors import DataError, nearest
-from fleetcast.traffic.read import azure, native
+from fleetcast.traffic.lengths import PRESETS, LengthModel, preset
+from fleetcast.traffic.read import (
+    azure,
+    burstgpt,
+    cloudwatch,
+    data_capture,
+    generic,
+    monitoring,
+    mooncake,
+    native,
+    ragpulse,
+    servegen,
+    splitwise,
+)
+from fleetcast.traffic.read.options import Options, Reading
+from fleetcast.traffic.read.tables import column_names, document, json_lines, loads, separator_of
 from fleetcast.traffic.trace import COLUMNS, Trace, shown
 
 FORMATS = (
-    f"read are Parquet files with the columns {', '.join(COLUMNS)},"
-    f" and Azure LLM inference CSV files with the header {','.join(azure.COLUMNS)}"
+    f"read are Parquet files with the columns {', '.join(COLUMNS)}; Azure LLM inference CSV"
+    f" ({','.join(azure.COLUMNS)}), BurstGPT, Mooncake, Bailian, ServeGen, RAGPulse, Vidur, Splitwise, SageMaker Data"
+    " Capture, CloudWatch and monitoring counts, and any CSV, JSON lines or Parquet with columns of such names"
 )
-_HEAD = 65_536
+_HEAD = 1 << 18
+_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
 
-def read_trace(path: str | Path) -> Trace:
-    """Return the trace in the file at *path*; DataError says what is wrong with it and what to do."""
-    path = Path(path)
+def read_trace(
+    path: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str | None = None,
+    time_zone: str | None = None,
+    sampling: float = 1.0,
+    spread_ticks: bool = True,
+    strict: bool = False,
+    failures: str = "drop",
+    values: str | None = None,
+    missing: str | None = None,
+    lengths: LengthModel | str | None = None,
+    seed: int = 0,
+) -> Trace:
+    """Return the trace in the file at *path*; DataError says what is wrong with it and what to do.
+
+    The keywords are those of `options.Options`; *lengths* may be the name of a preset. The trace's notes say what was
+    dropped, sorted or spread.
+    """
+    options = Options(
+        columns=dict(columns or {}),
+        time_unit=time_unit,
+        time_zone=time_zone,
+        sampling=sampling,
+        spread_ticks=spread_ticks,
+        strict=strict,
+        failures=failures,
+        values=values,
+        missing=missing,
+        lengths=preset(lengths) if isinstance(lengths, str) else lengths,
+        seed=seed,
+    )
+    reading = read_traffic(path, options)
+    if reading.trace is None:
+        raise _no_lengths(path, reading)
+    return reading.trace
+
+
+def read_traffic(path: str | Path, options: Options | None = None) -> Reading:
+    """Return what the file or folder at *path* holds, a trace or counts, with its report."""
+    path, options = Path(path), options or Options()
+    if _is_folder(path):
+        return _read_folder(path, options)
     head = _head(path)
     if head.startswith(native.MAGIC):
-        return native.read(path)
+        names = native.names_in(path)
+        own = set(COLUMNS) <= set(names) and not options.columns
+        near = set(COLUMNS) & set(names) and not generic.recognises(names, options)
+        if own or near:
+            return native.read(path, options)
+        return generic.read_parquet(path, names, options)
+    packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+    if packed:
+        return _read_packed(path, packed, options)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path} is text in UTF-16", why="traffic files are read in UTF-8", fix="save it as UTF-8")
     line = _first_line(head)
-    if azure.recognises(_header(line)):
-        return azure.read(path, _header(line))
+    if line.startswith(("{", "[")):
+        return _read_json(path, line, options)
+    return _read_csv(path, head, line, options)
+
+
+def _read_csv(path: Path, head: bytes, line: str, options: Options) -> Reading:
+    separator = separator_of(line)
+    header = column_names(line, separator)
+    if "," not in line and not line:
+        raise _not_a_trace(path, line)
+    if azure.recognises(header) and "arrival" not in options.columns:
+        return azure.read(path, header, options)
+    if burstgpt.recognises(header):
+        return burstgpt.read(path, header, options)
+    if splitwise.recognises(header):
+        return splitwise.read(path, header, options)
+    if servegen.recognises(line):
+        return servegen.read(path, options)
+    if servegen.recognises_totals(header):
+        return servegen.read_totals(path, header, options)
+    if len(header) > 1 and monitoring.recognises_wide(header):
+        return monitoring.read_wide(path, header, options)
+    if generic.recognises(header, options):
+        return generic.read_csv(path, header, separator, options)
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()[:50]
+    if cloudwatch.recognises_console(lines):
+        return cloudwatch.read_console(path, lines, options)
+    if options.lengths is not None and options.values is None and _arrivals_only(header):
+        return generic.read_csv(path, header, separator, options)
+    if monitoring.recognises(header):
+        return monitoring.read(path, header, separator, options)
     raise _not_a_trace(path, line)
+
+
+def _read_json(path: Path, line: str, options: Options) -> Reading:
+    first = loads(line)
+    if first is None or cloudwatch.recognises(first) or isinstance(first, list):
+        whole = document(path) if first is None or isinstance(first, list) else first
+        if cloudwatch.recognises(whole):
+            return cloudwatch.read(path, whole, options)
+        raise _not_a_trace(path, line)
+    if data_capture.recognises(first):
+        return data_capture.read(path, [path], options)
+    lines = json_lines(path)
+    if ragpulse.recognises(first):
+        return ragpulse.read(path, lines, options)
+    if mooncake.recognises(first) and not options.columns:
+        return mooncake.read(path, lines, first, options)
+    return generic.read_json(path, lines, options)
+
+
+def _read_packed(path: Path, packed: str, options: Options) -> Reading:
+    import tarfile
+
+    try:
+        archive = packed in ("gzip", "bzip2", "xz") and tarfile.is_tarfile(path)
+    except (OSError, EOFError):
+        archive = False
+    if archive:
+        return servegen.read(path, options)
+    raise DataError(f"{path} is packed with {packed}", why="how much it holds cannot be seen", fix="unpack it first")
+
+
+def _read_folder(path: Path, options: Options) -> Reading:
+    files = data_capture.files_of(path)
+    if files and data_capture.recognises_folder(files):
+        return data_capture.read(path, files, options)
+    if servegen.recognises_folder(path):
+        return servegen.read(path, options)
+    why = "a trace is one file; a folder is read where it is a Data Capture tree or holds ServeGen clients"
+    raise DataError(f"{path} is a folder", why=why, fix=_offer(path))
+
+
+def _arrivals_only(header: list[str]) -> bool:
+    """Tell whether there is a time but no count."""
+    return len(header) == 1 or not any(name.lower() in monitoring.COUNTS for name in header)
+
+
+def _no_lengths(path: str | Path, reading: Reading) -> DataError:
+    return DataError(
+        f"{path} holds counts, not requests ({reading.report.format})",
+        why="counts say when requests come, not how long they are",
+        fix=f"add a length model, one of {', '.join(PRESETS)} or a file:\n"
+        f"  simulate traffic convert {path} day.parquet --lengths chat",
+    )
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _head(path: Path) -> bytes:
     """Return the first bytes of the file, or say why there are none."""
     try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise DataError(f"{path} is a folder", why="a trace is one file", fix=_offer(path))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(os.stat(path).st_mode):
             raise DataError(f"{path} is not a regular file", why="a trace is read from a file on disk")
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -67,8 +222,9 @@ def _missing(path: Path) -> DataError:
 
 def _offer(folder: Path) -> str:
     """Return what in *folder* could be a trace, by its name."""
+    kinds = (".parquet", ".csv", ".jsonl", ".json")
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith((".parquet", ".csv")))
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(kinds))
     except OSError:
         names = []
     if not names:
@@ -77,24 +233,24 @@ def _offer(folder: Path) -> str:
     return f"it holds {', '.join(str(folder / name) for name in names[:5])}{more}"
 
 
-def _header(line: str) -> list[str]:
-    """Return the comma-separated names in the first line of a text file."""
-    return [name.strip().strip('"') for name in line.split(",")]
-
-
 def _first_line(head: bytes) -> str:
-    """Return the first line, or nothing when it is not text."""
+    """Return the first line, or nothing when it is not text (or longer than any line should be)."""
     try:
-        line = head.split(b"\n", 1)[0].decode("utf-8-sig").strip()
+        first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+        line = first.decode("utf-8").strip()
     except UnicodeDecodeError:
         return ""
     return line if line.replace("\t", " ").isprintable() else ""
 
 
 def _not_a_trace(path: Path, line: str) -> DataError:
-    fix = "convert it, or start from: simulate traffic make weekday.parquet"
-    if set(COLUMNS) & set(_header(line)):
-        code = f"polars.read_csv({str(path)!r}).write_parquet('trace.parquet')"
-        fix = f'fleetcast\'s own columns come as Parquet; convert with: python -c "import polars; {code}"'
+    fix = "say which columns it has with --columns arrival=…,input=…,output=…, or start from:"
     starts = f"it starts with {shown(line)}" if line else "it does not start with text"
-    return DataError(f"{path} is not a trace that fleetcast reads: {starts}", why=FORMATS, fix=fix)
+    return DataError(
+        f"{path} is not a trace that fleetcast reads: {starts}",
+        why=FORMATS,
+        fix=f"{fix} simulate traffic make weekday.parquet",
+    )
+
+
+__all__ = ["FORMATS", "Options", "Reading", "read_trace", "read_traffic"]

@@ -15,23 +15,52 @@ import numpy as np
 
 from fleetcast.errors import DataError
 from fleetcast.traffic.read.columns import missing_columns
-from fleetcast.traffic.trace import COLUMNS, LABELS, MISSING, Labels, Trace, make_trace, refuse
-from fleetcast.traffic.write import METADATA, SCHEMA
+from fleetcast.traffic.read.options import Options, Reading
+from fleetcast.traffic.read.report import ReadReport, caps_of, gaps_of, peak_of, tick_of
+from fleetcast.traffic.read.rows import finish
+from fleetcast.traffic.trace import COLUMNS, LABELS, MISSING, Blocks, Labels, make_trace, refuse
+from fleetcast.traffic.write import BLOCKS, METADATA, SCHEMA
 
 MAGIC = b"PAR1"
+FORMAT = "fleetcast Parquet"
+MOST_BYTES = 1 << 35
+"""The most that a file's columns may say they take in memory."""
 
 
-def read(path: Path) -> Trace:
-    """Return the trace in the Parquet file at *path*."""
+def names_in(path: Path) -> list[str]:
+    """Return the columns of the Parquet file at *path*; DataError when it is not whole, or has no rows."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     _complete(path)
     try:
+        with parquet.ParquetFile(path) as file:
+            names = [str(name) for name in file.schema_arrow.names]
+            rows, groups = file.metadata.num_rows, file.metadata.num_row_groups
+            size = sum(file.metadata.row_group(place).total_byte_size for place in range(groups))
+    except (pa.ArrowException, OSError) as error:
+        why = str(error).splitlines()[0]
+        raise DataError(f"{path} is damaged", why=why, fix="copy or make it again") from None
+    if not rows:
+        raise DataError(f"{path}: no requests", why=f"its columns are {', '.join(names) or 'none'}, without a row")
+    if size > MOST_BYTES or rows > MOST_BYTES // 16:
+        why = f"it says {rows:,} rows of {size:,} bytes in all; at most {MOST_BYTES:,} bytes are read"
+        raise DataError(f"{path} is too large", why=why, fix="split the file by day")
+    return names
+
+
+def read(path: Path, options: Options | None = None) -> Reading:
+    """Return the trace in the Parquet file at *path*; its values are taken as they are, or refused."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    options = options or Options()
+    _complete(path)
+    try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow
             _check_columns(path, schema.names)
-            table = file.read([name for name in (*COLUMNS, *LABELS) if name in schema.names])
+            table = file.read([name for name in (*COLUMNS, *LABELS, BLOCKS) if name in schema.names])
     except (pa.ArrowException, OSError) as error:
         why = str(error).splitlines()[0]
         raise DataError(f"{path} is damaged", why=why, fix="copy or make it again") from None
@@ -41,17 +70,62 @@ def read(path: Path) -> Trace:
         if key.startswith(METADATA.encode())
     }
     _check_schema(path, facts)
-    unused = [name for name in schema.names if name not in (*COLUMNS, *LABELS)]
-    return make_trace(
+    unused = tuple(name for name in schema.names if name not in (*COLUMNS, *LABELS, BLOCKS))
+    trace = make_trace(
         *(_numbers(path, name, table[name]) for name in COLUMNS),
         labels={name: _label(path, name, table[name]) for name in LABELS if name in table.column_names},
         name=path.name,
         start=_start(path, facts),
         time_zone=facts.get("time_zone"),
-        notes=(f"columns not used: {', '.join(unused)}",) if unused else (),
         recipe=facts.get("recipe", ""),
+        blocks=_blocks(path, table[BLOCKS], facts) if BLOCKS in table.column_names else None,
         where=str(path),
     )
+    stamps = trace.arrival_s
+    late, inversions = _late(table[COLUMNS[0]])
+    gap, gaps = gaps_of(stamps)
+    report = ReadReport(
+        format=FORMAT,
+        kind="requests",
+        read=len(trace),
+        kept=len(trace),
+        span_s=trace.span_s,
+        mean_rate=len(trace) / (trace.span_s or 60.0),
+        peak_rate=peak_of(stamps),
+        start=trace.start,
+        time_zone=trace.time_zone,
+        out_of_order=late,
+        inversions=inversions,
+        tick_s=tick_of(stamps) if unused else None,  # what fleetcast wrote was spread when it was read
+        longest_gap_s=gap,
+        long_gaps=gaps,
+        sampling=options.sampling,
+        caps=caps_of({"input_tokens": trace.input_tokens, "output_tokens": trace.output_tokens}) if unused else {},
+        unused=unused,
+    )
+    return Reading(report, finish(trace, report, options))
+
+
+def _late(column: Any) -> tuple[int, int]:
+    """Return how many rows came after a later one, and in how many places a row is earlier than the one before."""
+    values = column.to_numpy()
+    back = int(np.count_nonzero(values[1:] < values[:-1]))
+    return (int(np.count_nonzero(values < np.maximum.accumulate(values))), back) if back else (0, 0)
+
+
+def _blocks(path: Path, column: Any, facts: dict[str, str]) -> Blocks:
+    import pyarrow as pa
+
+    kind = column.type
+    if not ((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and pa.types.is_integer(kind.value_type)):
+        raise DataError(f"{path}: column `{BLOCKS}` holds {kind}, not lists of whole numbers")
+    whole = column.cast(pa.large_list(pa.int64())).combine_chunks()
+    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    sizes = whole.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    text = facts.get("block_tokens", "0")
+    ids = whole.flatten().fill_null(-1).to_numpy(zero_copy_only=False)
+    return Blocks(offsets, ids.astype(np.int64), int(text) if text.isdecimal() else 0)
 
 
 def _complete(path: Path) -> None:

@@ -20,8 +20,11 @@ BLOCK_TOKENS = 16
 ROUTINGS = ("least-outstanding", "round-robin", "random", "two-choices", "session")
 """How a request finds its replica; `least-outstanding` is the default."""
 
-POLICIES = ("chunked",)
-"""Engine policies that can be played."""
+POLICIES = ("chunked", "prefill-first", "static", "dynamic", "no-evict")
+"""Engine policies: what an iteration is made of (see `fleetcast.sim.reference`); `chunked` is the default."""
+
+POOL = -2
+"""In `Demand.after`: whoever has an answer sends the next request of the pool."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,19 @@ class Replica:
     noise_cv: float = 0.0
     kv_blocks: int | None = None
     max_context: int | None = None
+    policy: str = "chunked"
+    max_prompts_per_iteration: int | None = None  # prefill-first
+    batch_delay_s: float = 0.0  # dynamic
+
+    @property
+    def reserves(self) -> bool:
+        """Whether admission takes the blocks of prompt and output at once, so that nothing is ever preempted."""
+        return self.policy in ("static", "dynamic", "no-evict")
+
+    @property
+    def patience_s(self) -> float:
+        """How long the first of a batch waits for it to fill: not at all, but for `dynamic`."""
+        return self.batch_delay_s if self.policy == "dynamic" else 0.0
 
     def rejects(self, prompt: int, output: int) -> bool:
         """Tell whether a request can never fit, so that it is refused on arrival."""
@@ -55,12 +71,24 @@ class Demand:
     """What reaches the fleet's front door, in order: arrays of one length, `server_s` sorted.
 
     `pick` holds one random (or session's) 63-bit integer per request for the routings that need it.
+
+    Closed loop: `after[row]` is the row that is sent when *row* has been answered (-1: none, POOL: the next that nobody
+    has sent yet), and it arrives `gap_s[that row]` after the answer left the server; its own `server_s` is NaN until
+    then. Rows with a time of their own come first in the arrays. Nothing arrives after `stop_s` in this way.
     """
 
     server_s: NDArray[np.float64]
     input_tokens: NDArray[np.int32]
     output_tokens: NDArray[np.int32]
     pick: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    after: NDArray[np.int32] | None = None
+    gap_s: NDArray[np.float64] | None = None
+    stop_s: float = math.inf
+
+    @property
+    def sent_by_clock(self) -> int:
+        """How many requests, the first ones, have an arrival time of their own."""
+        return len(self.server_s) if self.after is None else int(np.count_nonzero(~np.isnan(self.server_s)))
 
     def __len__(self) -> int:
         return len(self.server_s)
@@ -74,6 +102,7 @@ class Outcome:
     finish_s: NDArray[np.float64]
     replica: NDArray[np.int32]
     preemptions: NDArray[np.int32]
+    server_s: NDArray[np.float64]
 
 
 def blocks(tokens: int) -> int:

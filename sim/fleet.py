@@ -16,6 +16,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from fleetcast.errors import FleetcastError
 from fleetcast.sim.contract import Demand, Outcome, Replica
 from fleetcast.sim.kernel import Plane
 from fleetcast.sim.lifecycle import REPLICA, after
@@ -23,7 +24,7 @@ from fleetcast.units import Seconds
 
 Process = Generator[simpy.Event, Any, None]
 MOST_SAMPLES = 20_000
-"""A run longer than this many samples is sampled less often."""
+"""A day longer than this many samples is sampled less often, and so is the tail of a run that drains for ever."""
 
 
 @dataclass
@@ -99,18 +100,21 @@ class Fleet:
 
     def monitor(self) -> Process:
         """Sample the fleet until the day is over."""
-        busy, arrived, drained = 0.0, 0, False
-        for k in range(1, 2**62):
-            yield self.env.timeout(self.begin_s + k * self.every_s - self.env.now)
+        busy, arrived, drained, every = 0.0, 0, False, self.every_s
+        while True:
+            if len(self.samples) >= MOST_SAMPLES:
+                every *= 2
+            lasts = min(every, self.last_s - self.env.now)
+            yield self.env.timeout(lasts)
             self.plane.advance(self.env.now)
             running, waiting, blocks, seconds = self.plane.sample(self.env.now)
             ready = sum(life.state == "ready" for life in self.lives)
             capacity = self.plane.replica.kv_blocks
             kv_use = math.nan if capacity is None else blocks / (ready * capacity)
-            share = (seconds - busy) / (ready * self.every_s)
-            rate = (self.plane.next_row - arrived) / self.every_s
+            share = (seconds - busy) / (ready * lasts)
+            rate = (self.plane.reached - arrived) / lasts
             self.samples.append((self.env.now, rate, running, waiting, kv_use, share, ready))
-            busy, arrived = seconds, self.plane.next_row
+            busy, arrived = seconds, self.plane.reached
             drained = arrived == len(self.plane.demand) and math.isinf(self.plane.next_event_s)
             if (self.env.now >= self.end_s and drained) or self.env.now >= self.last_s:
                 break
@@ -141,7 +145,11 @@ def run_fleet(
     for index in range(replicas):
         env.process(fleet.life(Life(index)))
     env.process(fleet.monitor())
-    env.run()
+    try:
+        env.run()
+    except FleetcastError as error:
+        # SimPy raises a copy of what a process raised, with the first argument alone: the original says more.
+        raise error.__cause__ if isinstance(error.__cause__, FleetcastError) else error from None
     t, arrivals, running, waiting, kv_use, busy, ready = np.array(fleet.samples, dtype=np.float64).T
     return FleetRun(
         fleet.plane.outcome(),

@@ -1,6 +1,6 @@
 """The definition of a fleet of replicas: SimPy, one event per iteration. The kernel must agree with this to 1e-9 s.
 
-An iteration that starts at time t:
+An iteration that starts at time t, policy `chunked`:
 
 1. Every decoding sequence needs KV blocks for its context (prompt + produced tokens). They are asked oldest first;
    while a block is missing, the youngest request of the replica (a partial prompt, or the asker itself) is preempted:
@@ -13,8 +13,16 @@ An iteration that starts at time t:
 4. At its end every decoding sequence emits one token, and every prompt that is complete emits one and decodes from
    the next iteration on. Whoever emits the last token leaves.
 
+`no-evict`: the same, but admission takes the blocks of prompt + output, and nobody is preempted. `prefill-first`: the
+line is walked first, with the whole token budget and up to `max_prompts_per_iteration` prompts; if anyone is taken
+the prompts run alone (Q) and the decodes wait, else the decodes run alone (1, then D). `static` and `dynamic`: when the
+replica is empty, a batch of up to `max_num_seqs` waiting requests is formed (dynamic: once it is full, or the first has
+waited for `batch_delay`); every iteration takes D for the whole batch, the first one too (the step contains the
+prompt), until its longest member ends; members leave with their last token, but hold their seats. Blocks as `no-evict`.
+
 At equal times arrivals come first (by row), then iteration ends (lowest replica first). Age is the iteration of the
-last admission, then the row.
+last admission, then the row. Of those that end together, decodes are answered first, by row, then prompts in the order
+they were walked.
 """
 
 from __future__ import annotations
@@ -28,10 +36,11 @@ from typing import Any
 import numpy as np
 import simpy
 
-from fleetcast.sim.contract import Demand, Outcome, Replica, blocks, check_routing, mix, not_measured, pick_of
+from fleetcast.sim.contract import POOL, Demand, Outcome, Replica, blocks, check_routing, mix, not_measured, pick_of
 from fleetcast.sim.lifecycle import after
 
 Process = Generator[simpy.Event, Any, None]
+Answer = Callable[["Request", float], None]
 ARRIVALS = 2  # SimPy's own priorities are 0 and 1; arrivals follow by row, then iteration ends by replica
 
 
@@ -81,14 +90,18 @@ class Request:
 class Server:
     """One replica as a SimPy process; `noise()` returns the factor of the next iteration."""
 
-    def __init__(self, clock: Clock, index: int, end: int, spec: Replica, noise: Callable[[], float]) -> None:
-        self.clock, self.index, self.end, self.spec, self.noise = clock, index, end, spec, noise
+    def __init__(
+        self, clock: Clock, index: int, end: int, spec: Replica, noise: Callable[[], float], answer: Answer
+    ) -> None:
+        self.clock, self.index, self.end, self.spec, self.noise, self.answer = clock, index, end, spec, noise, answer
         self.line: deque[Request] = deque()
         self.partial: list[Request] = []
         self.decoding: list[Request] = []
         self.outstanding = self.iterations = 0
         self.free = spec.kv_blocks if spec.kv_blocks is not None else 2**62
         self.run: tuple[float, int, int] | None = None  # anchor, context at the anchor, iterations since
+        self.batch: list[Request] = []  # static and dynamic: all members, also those that have left
+        self.batch_iterations = 0
         self.busy_s: dict[int, float] = {}
         self.bell = clock.event()
         clock.process(self.serve())
@@ -103,23 +116,70 @@ class Server:
 
     def serve(self) -> Process:
         """Iterate while there is work."""
+        batched = self.spec.policy in ("static", "dynamic")
         while True:
             if not self.decoding and not self.partial:
-                if not self.line:
-                    self.bell = self.clock.event()
-                    yield self.bell
-                if self.line[0].engine_s >= self.clock.now:
-                    yield self.clock.at(self.line[0].engine_s, self.end)
-            start, n = self.clock.now, 0
-            self.make_room()
-            prompts = self.admit(start)
-            n = len(self.decoding)
+                yield from self.wait_for_batch() if batched else self.wait_for_request()
+            start = self.clock.now
+            if batched:
+                prompts = self.form_batch(start)
+                n = len(self.batch)
+            elif self.spec.policy == "prefill-first":
+                prompts = self.admit(start, len(self.decoding), self.spec.max_batched_tokens)
+                if not prompts:
+                    self.make_room()
+                n = 0 if prompts else len(self.decoding)
+            else:
+                self.make_room()
+                n = len(self.decoding)
+                prompts = self.admit(start, n, self.spec.max_batched_tokens - n)
             yield self.clock.at(self.iteration_end(start, n, prompts), self.end)
             self.busy_s[n] = self.busy_s.get(n, 0.0) + self.clock.now - start
-            self.emit([request for request, _ in prompts if request.left == 0])
+            waits = self.spec.policy == "prefill-first" and bool(prompts)
+            self.emit([] if waits else self.decoding, [request for request, _ in prompts if request.left == 0])
+
+    def wait_for_request(self) -> Process:
+        """Stay idle until a request has arrived."""
+        if not self.line:
+            self.bell = self.clock.event()
+            yield self.bell
+        if self.line[0].engine_s >= self.clock.now:
+            yield self.clock.at(self.line[0].engine_s, self.end)
+
+    def wait_for_batch(self) -> Process:
+        """Stay idle until a batch is full, or its first request has waited long enough."""
+        size, self.batch, self.batch_iterations = self.spec.max_num_seqs, [], 0
+        while True:
+            begin = self.line[0].engine_s + self.spec.patience_s if self.line else None
+            if begin is not None and len(self.line) >= size:
+                begin = min(begin, self.line[size - 1].engine_s)
+            if begin is not None and begin < self.clock.now:
+                return
+            self.bell = self.clock.event()
+            timer = self.clock.at(begin, self.end) if begin is not None else self.clock.event()
+            yield timer | self.bell
+            if timer.processed:
+                return
+
+    def form_batch(self, now: float) -> list[tuple[Request, int]]:
+        """Take the waiting requests into an empty replica; their first iteration computes no prompt tokens."""
+        taken: list[tuple[Request, int]] = []
+        while not self.decoding and self.line and len(taken) < self.spec.max_num_seqs:
+            request = self.line[0]
+            if request.engine_s > now or self.need(request) > self.free:
+                break
+            self.line.popleft()
+            request.live("admit")
+            self.hold(request, self.need(request))
+            request.left = 0
+            taken.append((request, 0))
+            self.batch.append(request)
+        return taken
 
     def make_room(self) -> None:
         """Give every decoding sequence the blocks of its context, oldest first, preempting the youngest."""
+        if self.spec.reserves:
+            return
         for request in sorted(self.decoding, key=lambda r: r.age):
             while request.state == "decode" and (need := blocks(request.context) - request.blocks) > 0:
                 if need <= self.free:
@@ -131,6 +191,10 @@ class Server:
         """Move *need* blocks from the free pool to *request*."""
         self.free -= need
         request.blocks += need
+
+    def need(self, request: Request) -> int:
+        """Return the blocks that admission takes."""
+        return blocks(request.prompt + request.output if self.spec.reserves else request.left)
 
     def preempt(self, victim: Request) -> None:
         """Send *victim* back to the head of the line without its blocks."""
@@ -145,20 +209,21 @@ class Server:
         victim.preemptions += 1
         self.line.appendleft(victim)
 
-    def admit(self, now: float) -> list[tuple[Request, int]]:
+    def admit(self, now: float, n: int, tokens: int) -> list[tuple[Request, int]]:
         """Walk the line; return the requests that compute prompt tokens in this iteration, with how many."""
-        seats = self.spec.max_num_seqs - len(self.decoding)
-        tokens = self.spec.max_batched_tokens - len(self.decoding)
+        seats = self.spec.max_num_seqs - n
+        if self.spec.policy == "prefill-first" and self.spec.max_prompts_per_iteration is not None:
+            seats = min(seats, self.spec.max_prompts_per_iteration)
         taken: list[tuple[Request, int]] = []
         while seats > 0 and tokens > 0:
             if self.partial:
                 request = self.partial.pop(0)
                 request.live("chunk")
-            elif self.line and self.line[0].engine_s <= now and blocks(self.line[0].left) <= self.free:
+            elif self.line and self.line[0].engine_s <= now and self.need(self.line[0]) <= self.free:
                 request = self.line.popleft()
                 request.live("admit")
                 request.admitted = self.iterations
-                self.hold(request, blocks(request.left))
+                self.hold(request, self.need(request))
             else:
                 break
             chunk = min(request.left, tokens)
@@ -175,7 +240,10 @@ class Server:
         if step != step:
             raise not_measured(n, int(np.flatnonzero(~np.isnan(spec.step_s))[-1]))
         context = sum(request.context for request in self.decoding)
+        if self.batch:  # the seats of those who have left go on
+            context = sum(request.prompt for request in self.batch) + n * self.batch_iterations
         self.iterations += 1
+        self.batch_iterations += 1
         if prompts:
             self.run = None
             total = sum(chunk for _, chunk in prompts)
@@ -190,17 +258,18 @@ class Server:
         kv = spec.kv_per_token_s
         return anchor + k * (step + kv * held) + kv * n * k * (k - 1) / 2
 
-    def emit(self, complete: list[Request]) -> None:
+    def emit(self, decoding: list[Request], complete: list[Request]) -> None:
         """End an iteration: one token to every decoding sequence and to every prompt that is complete."""
-        for request in self.decoding + complete:
+        for request in sorted(decoding, key=lambda r: r.row) + complete:
             request.produced += 1
             request.tokens_s.append(self.clock.now)
             request.live("token" if request.produced < request.output else "last_token")
             if request.state == "completed":
                 self.hold(request, -request.blocks)
                 self.outstanding -= 1
-        if complete or any(request.state == "completed" for request in self.decoding):
-            self.run = None
+                self.answer(request, self.clock.now)
+        if complete or any(request.state == "completed" for request in decoding):
+            self.run = self.run if self.batch and not complete else None
             self.decoding = [request for request in self.decoding + complete if request.state == "decode"]
 
 
@@ -217,9 +286,23 @@ def play(
     shape = replica.noise_cv**-2 if replica.noise_cv > 0 else 0.0
     noise = (lambda: 1.0) if rng is None or shape == 0 else (lambda: float(rng.gamma(shape, 1 / shape)))
     end = ARRIVALS + len(demand)
-    servers = [Server(clock, index, end + index, replica, noise) for index in range(replicas)]
     requests: list[Request] = []
     where = np.full(len(demand), -1, np.int32)
+    server_s = demand.server_s.copy()
+    pool = iter(range(demand.sent_by_clock, len(demand)))
+    turns = iter(range(2**62))
+
+    def answer(request: Request, now: float) -> None:
+        if demand.after is None or demand.gap_s is None:
+            return
+        row = int(demand.after[request.row])
+        if row == POOL:
+            row = next(pool, -1)
+        if row >= 0 and (time := now + float(demand.gap_s[row])) <= demand.stop_s:
+            server_s[row] = time
+            clock.process(arrival(row, time))
+
+    servers = [Server(clock, index, end + index, replica, noise, answer) for index in range(replicas)]
 
     def choose(row: int, turn: int) -> Server:
         if routing == "least-outstanding":
@@ -231,31 +314,36 @@ def play(
             return min(first, second, key=lambda s: (s.outstanding, s.index))
         return first
 
+    def arrival(row: int, time: float) -> Process:
+        yield clock.at(time, ARRIVALS + row)
+        prompt, output = int(demand.input_tokens[row]), int(demand.output_tokens[row])
+        request = Request(row, time + replica.request_overhead_s, prompt, output, left=prompt)
+        requests.append(request)
+        if replica.rejects(prompt, output):
+            request.live("reject")
+            answer(request, time)
+            return
+        server = choose(row, next(turns))
+        where[row] = server.index
+        server.arrive(request)
+
     def arrivals() -> Process:
-        turn = 0
-        for row, time in enumerate(demand.server_s.tolist()):
-            yield clock.at(time, ARRIVALS + row)
-            prompt, output = int(demand.input_tokens[row]), int(demand.output_tokens[row])
-            request = Request(row, time + replica.request_overhead_s, prompt, output, left=prompt)
-            requests.append(request)
-            if replica.rejects(prompt, output):
-                request.live("reject")
-                continue
-            server = choose(row, turn)
-            turn += 1
-            where[row] = server.index
-            server.arrive(request)
+        for row in range(demand.sent_by_clock):
+            yield from arrival(row, float(server_s[row]))
 
     clock.process(arrivals())
     clock.run()
-    return _outcome(requests, where), requests, servers
+    requests.sort(key=lambda request: request.row)
+    return _outcome(requests, where, server_s), requests, servers
 
 
-def _outcome(requests: list[Request], where: np.ndarray[Any, np.dtype[np.int32]]) -> Outcome:
-    done = [r.tokens_s if r.state == "completed" else [np.nan] for r in requests]
-    return Outcome(
-        first_token_s=np.array([tokens[0] for tokens in done], np.float64),
-        finish_s=np.array([tokens[-1] for tokens in done], np.float64),
-        replica=where,
-        preemptions=np.array([r.preemptions for r in requests], np.int32),
-    )
+def _outcome(
+    requests: list[Request], where: np.ndarray[Any, np.dtype[np.int32]], server_s: np.ndarray[Any, np.dtype[np.float64]]
+) -> Outcome:
+    first, finish = np.full(len(where), np.nan), np.full(len(where), np.nan)
+    preemptions = np.zeros(len(where), np.int32)
+    for request in requests:
+        preemptions[request.row] = request.preemptions
+        if request.state == "completed":
+            first[request.row], finish[request.row] = request.tokens_s[0], request.tokens_s[-1]
+    return Outcome(first, finish, where, preemptions, server_s)

@@ -129,7 +129,7 @@ def test_little_and_conservation_inside_a_run(routing: str, kv_blocks: int | Non
     plane = Plane(demand, replica, replicas, routing, seed=1)
     inside = 0.0
     clock = 0.0
-    while plane.next_row < n or np.isfinite(plane.next_event_s):
+    while plane.reached < n or np.isfinite(plane.next_event_s):
         plane.advance(clock)
         running, waiting, _, _ = plane.sample(clock)
         inside += (running + waiting) * every

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetcast.errors import NotMeasured
-from fleetcast.sim.contract import ROUTINGS, Demand, Outcome, Replica
+from fleetcast.sim.contract import POLICIES, POOL, ROUTINGS, Demand, Outcome, Replica
 from fleetcast.sim.kernel import Plane, bin_edges
 from fleetcast.sim.reference import play
 
@@ -18,7 +18,7 @@ TOLERANCE_S = 1e-9
 
 
 @st.composite
-def replicas(draw: st.DrawFn) -> Replica:
+def replicas(draw: st.DrawFn, policies: tuple[str, ...] = ("chunked",)) -> Replica:
     seats = draw(st.sampled_from([1, 2, 3, 8, 17, 64]))
     first = draw(st.floats(1e-4, 0.02))
     slope = draw(st.sampled_from([0.0, 1e-4, 1e-3]))
@@ -33,6 +33,9 @@ def replicas(draw: st.DrawFn) -> Replica:
         request_overhead_s=draw(st.sampled_from([0.0, 0.01, 0.25])),
         kv_blocks=draw(st.sampled_from([None, 6, 12, 30, 200])),
         max_context=draw(st.sampled_from([None, None, 150])),
+        policy=draw(st.sampled_from(policies)),
+        max_prompts_per_iteration=draw(st.sampled_from([None, 1, 3])),
+        batch_delay_s=draw(st.sampled_from([0.0, 0.05, 1.0])),
     )
 
 
@@ -54,6 +57,28 @@ def demands(draw: st.DrawFn) -> Demand:
     )
 
 
+@st.composite
+def loops(draw: st.DrawFn) -> Demand:
+    """Closed loops: users who share a pool of requests, or sessions of some turns, on clock arrivals or a burst."""
+    open_ = draw(demands())
+    n = len(open_)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    clocked = draw(st.integers(1, n))
+    server = open_.server_s.copy()
+    server[clocked:] = np.nan
+    if draw(st.booleans()):
+        after = np.full(n, POOL, np.int32)
+    else:  # every later request follows one that was sent before it, in a turn of its own
+        after = np.full(n, -1, np.int32)
+        for row in range(clocked, n):
+            free = np.flatnonzero(after[:row] == -1)
+            after[int(rng.choice(free))] = row
+    gap = rng.choice([0.0, 0.01, 0.25, 3.0], n) * draw(st.sampled_from([0.0, 1.0]))
+    gap *= rng.choice([1.0, rng.random()], n)
+    stop = draw(st.sampled_from([math.inf, math.inf, 5.0]))
+    return Demand(server, open_.input_tokens, open_.output_tokens, open_.pick, after, gap, stop)
+
+
 def played(demand: Demand, replica: Replica, count: int, routing: str, interpreted: bool) -> Plane:
     plane = Plane(demand, replica, count, routing, seed=7, interpreted=interpreted)
     with np.errstate(over="ignore"):
@@ -62,7 +87,7 @@ def played(demand: Demand, replica: Replica, count: int, routing: str, interpret
 
 
 def assert_same_bits(one: Plane, other: Plane) -> None:
-    for name in ("first_token_s", "finish_s", "replica", "preemptions"):
+    for name in ("first_token_s", "finish_s", "replica", "preemptions", "server_s"):
         np.testing.assert_array_equal(getattr(one.outcome(), name), getattr(other.outcome(), name))
     np.testing.assert_array_equal(one.histogram, other.histogram)
     np.testing.assert_array_equal(one.occupancy, other.occupancy)
@@ -71,6 +96,7 @@ def assert_same_bits(one: Plane, other: Plane) -> None:
 def assert_close(one: Outcome, other: Outcome) -> None:
     np.testing.assert_array_equal(one.replica, other.replica)
     np.testing.assert_array_equal(one.preemptions, other.preemptions)
+    np.testing.assert_allclose(one.server_s, other.server_s, rtol=0, atol=TOLERANCE_S)
     np.testing.assert_allclose(one.first_token_s, other.first_token_s, rtol=0, atol=TOLERANCE_S)
     np.testing.assert_allclose(one.finish_s, other.finish_s, rtol=0, atol=TOLERANCE_S)
 
@@ -78,6 +104,22 @@ def assert_close(one: Outcome, other: Outcome) -> None:
 @settings(max_examples=400)
 @given(demands(), replicas(), st.integers(1, 8), st.sampled_from(ROUTINGS))
 def test_kernel_equals_reference(demand: Demand, replica: Replica, count: int, routing: str) -> None:
+    agree(demand, replica, count, routing)
+
+
+@settings(max_examples=400)
+@given(demands(), replicas(POLICIES[1:]), st.integers(1, 4), st.sampled_from(ROUTINGS))
+def test_kernel_equals_reference_for_every_policy(demand: Demand, replica: Replica, count: int, routing: str) -> None:
+    agree(demand, replica, count, routing)
+
+
+@settings(max_examples=400)
+@given(loops(), replicas(POLICIES), st.integers(1, 4), st.sampled_from(ROUTINGS))
+def test_kernel_equals_reference_in_closed_loops(demand: Demand, replica: Replica, count: int, routing: str) -> None:
+    agree(demand, replica, count, routing)
+
+
+def agree(demand: Demand, replica: Replica, count: int, routing: str) -> None:
     expected, requests, servers = play(demand, replica, count, routing)
     plane = played(demand, replica, count, routing, interpreted=False)
     assert_close(plane.outcome(), expected)
@@ -98,7 +140,8 @@ def test_kernel_equals_reference(demand: Demand, replica: Replica, count: int, r
 
 @settings(max_examples=120)
 @given(
-    demands(), replicas(), st.integers(1, 8), st.sampled_from(ROUTINGS), st.sampled_from([0.0, 0.05, 0.6, 1.0])
+    st.one_of(demands(), loops()), replicas(POLICIES), st.integers(1, 8), st.sampled_from(ROUTINGS),
+    st.sampled_from([0.0, 0.05, 0.6, 1.0]),
 )  # fmt: skip
 def test_kernel_equals_interpreted_kernel(
     demand: Demand, replica: Replica, count: int, routing: str, noise: float
@@ -111,7 +154,10 @@ def test_kernel_equals_interpreted_kernel(
 
 
 @settings(max_examples=100)
-@given(demands(), replicas(), st.integers(1, 4), st.sampled_from([0.0, 0.2]), st.floats(0.001, 0.5))
+@given(
+    st.one_of(demands(), loops()), replicas(POLICIES), st.integers(1, 4), st.sampled_from([0.0, 0.2]),
+    st.floats(0.001, 0.5),
+)  # fmt: skip
 def test_stopping_in_between_changes_nothing(
     demand: Demand, replica: Replica, count: int, noise: float, every: float
 ) -> None:

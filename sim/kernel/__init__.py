@@ -24,6 +24,15 @@ _ROUTES = {
 }
 
 
+_POLICIES = {
+    "chunked": plane.CHUNKED,
+    "no-evict": plane.CHUNKED,
+    "prefill-first": plane.PREFILL_FIRST,
+    "static": plane.BATCHED,
+    "dynamic": plane.BATCHED,
+}
+
+
 def plain(function: Any, seen: dict[Any, Any] | None = None) -> Any:
     """Return a compiled *function* as interpreted Python, together with every compiled function that it calls."""
     seen = {} if seen is None else seen
@@ -69,11 +78,17 @@ class Plane:
         kv = plane.UNLIMITED if replica.kv_blocks is None else replica.kv_blocks
         context = plane.UNLIMITED if replica.max_context is None else replica.max_context
         route = _ROUTES[check_routing(routing)]
-        self._limits = np.array([cap, replica.max_batched_tokens, kv, context, route, replicas], np.int64)
+        policy = _POLICIES[replica.policy]
+        prompts = replica.max_prompts_per_iteration or plane.UNLIMITED
+        loop, clocked = demand.after is not None, demand.sent_by_clock
+        self._limits = np.array(
+            [cap, replica.max_batched_tokens, kv, context, route, replicas, policy, replica.reserves, prompts, loop,
+             clocked], np.int64,
+        )  # fmt: skip
         shape = replica.noise_cv**-2 if replica.noise_cv > 0 else 0.0
         self._rates = np.array(
             [replica.prefill_fixed_s, replica.prefill_per_token_s, replica.kv_per_token_s, replica.mixing,
-             replica.request_overhead_s, shape]
+             replica.request_overhead_s, shape, replica.patience_s, demand.stop_s]
         )  # fmt: skip
         self._seed = np.uint64(seed)
         leaves = 1 << max(0, (replicas - 1).bit_length())
@@ -95,13 +110,19 @@ class Plane:
         self._following = np.full(n, -1, np.int32)
         kept = n if replica.kv_blocks is not None else 1
         self._produced = np.zeros(kept, np.int32)
-        self._last_token = np.zeros(kept)
+        self._last_token = np.full(n if policy == plane.PREFILL_FIRST else kept, -np.inf)
         self._preemptions = np.zeros(kept, np.int32)
         self._admitted = np.zeros(kept, np.int64)
         self._ages = np.zeros((2, cap + 1), np.int64)
         self.histogram = np.zeros(plane.BINS, np.int64)
         self.occupancy = np.zeros((2, cap + 1))
         self._control = np.zeros(plane.CONTROL, np.int64)
+        self._control[plane.POOL] = clocked
+        self._server = demand.server_s.copy() if loop else demand.server_s
+        self._after = demand.after if demand.after is not None else np.zeros(1, np.int32)
+        self._gap = demand.gap_s if demand.gap_s is not None else np.zeros(1)
+        self._pending_s = np.zeros(n + 1 if loop else 1)
+        self._pending = np.zeros(n + 1 if loop else 1, np.int64)
         self._advance = plain(plane.advance) if interpreted else plane.advance
 
     def advance(self, until: float = np.inf) -> None:
@@ -109,11 +130,11 @@ class Plane:
         demand = self.demand
         self._advance(
             until, self._seed, self._limits, self._rates, self.replica.step_s,
-            demand.server_s, demand.input_tokens, demand.output_tokens, demand.pick,
+            self._server, demand.input_tokens, demand.output_tokens, demand.pick,
             self._f, self._g, self._due, self._fresh, self._ends, self._load,
             self._first, self._finish, self._where, self._following,
             self._produced, self._last_token, self._preemptions, self._admitted, self._ages,
-            self.histogram, self.occupancy, self._control,
+            self.histogram, self.occupancy, self._after, self._gap, self._pending_s, self._pending, self._control,
         )  # fmt: skip
         if self._control[plane.STOP] == plane.UNMEASURED:
             measured = np.flatnonzero(~np.isnan(self.replica.step_s))
@@ -126,21 +147,22 @@ class Plane:
         return out
 
     @property
-    def next_row(self) -> int:
+    def reached(self) -> int:
         """How many requests have reached the front door."""
-        return int(self._control[plane.ROW])
+        return int(self._control[plane.REACHED])
 
     @property
     def next_event_s(self) -> float:
-        """When the next event of any replica is due; infinite when all are idle and nobody waits."""
-        return float(self._ends[1])
+        """When the next event of any replica is due; infinite when all are idle and nobody waits or is on the way."""
+        on_the_way = float(self._pending_s[0]) if self._control[plane.PENDING] else np.inf
+        return min(float(self._ends[1]), on_the_way)
 
     def outcome(self) -> Outcome:
         """Return what became of every request so far."""
         preemptions = (
             self._preemptions if len(self._preemptions) == len(self._first) else np.zeros(len(self._first), np.int32)
         )
-        return Outcome(self._first, self._finish, self._where, preemptions)
+        return Outcome(self._first, self._finish, self._where, preemptions, self._server)
 
 
 def bin_edges() -> NDArray[np.float64]:

@@ -19,22 +19,44 @@ from fleetcast.sim.kernel.draws import GOLDEN, beta, gamma, mix64
 from fleetcast.sim.kernel.jit import INNER, OUTER
 
 # columns of f
-END, ANCHOR, BASE, MASS, BUSY, START = range(6)
+END, ANCHOR, BASE, MASS, BUSY, START, DECODED = range(7)
 F_COLUMNS = 8
 # columns of g
-(PHASE, SEQS, CONTEXT, ITERATION, DONE, LAST, HEAD, TAIL, PARTIAL, LEFT, BLOCKS, FRESH, WAITING, CHANGED) = range(14)
-G_COLUMNS = 16 + 16
-PHASES = 16  # columns of g from here: how many decoding sequences fill their block at each iteration modulo 16
+(
+    PHASE,
+    SEQS,
+    CONTEXT,
+    ITERATION,
+    DONE,
+    LAST,
+    HEAD,
+    TAIL,
+    PARTIAL,
+    LEFT,
+    BLOCKS,
+    FRESH,
+    WAITING,
+    CHANGED,
+    COUNT,
+    BATCH,
+    PAUSED,
+) = range(17)
+G_COLUMNS = 20 + 16
+PHASES = 20  # columns of g from here: how many decoding sequences fill their block at each iteration modulo 16
 IDLE, DECODE, PROMPT = range(3)
 # fields of control
-ROW, TURN, STOP, WANTED, PREEMPTED, REJECTED = range(6)
-CONTROL = 8
+ROW, TURN, STOP, WANTED, PREEMPTED, REJECTED, POOL, PENDING, REACHED = range(9)
+CONTROL = 9
 RUNNING, UNMEASURED = range(2)
 # routing codes
 LEAST_OUTSTANDING, ROUND_ROBIN, PICK, TWO_CHOICES = range(4)
 # limits (int64) and rates (float64) of the replica
-MAX_SEQS, MAX_TOKENS, KV_BLOCKS, MAX_CONTEXT, ROUTING, REPLICAS = range(6)
-FIXED, PER_TOKEN, PER_KV, MIXING, OVERHEAD, SHAPE = range(6)
+MAX_SEQS, MAX_TOKENS, KV_BLOCKS, MAX_CONTEXT, ROUTING, REPLICAS, POLICY, RESERVES, MAX_PROMPTS, LOOP, LOOP_ROWS = range(
+    11
+)
+FIXED, PER_TOKEN, PER_KV, MIXING, OVERHEAD, SHAPE, DELAY, STOP_AT = range(8)
+CHUNKED, PREFILL_FIRST, BATCHED = range(3)
+NEXT_OF_POOL = -2
 
 ROW_BITS = 32
 ROW_MASK = 0xFFFFFFFF
@@ -212,14 +234,20 @@ def bridge(f, r, kvn, shape, key, last, time):
 
 
 @INNER
-def cut(f, g, limits, rates, seed, r, prompt, time):
-    """Shorten the run of a replica to the first boundary at which a prompt that arrives at *time* is admitted."""
+def cut(f, g, limits, rates, seed, r, need, time):
+    """Shorten the run of a replica to the first boundary at which a request that arrives at *time* is admitted.
+
+    *need* is the KV blocks that its admission takes.
+    """
     n = g[r, SEQS]
-    if n >= limits[MAX_SEQS] or n >= limits[MAX_TOKENS] or g[r, PARTIAL] >= 0 or time >= f[r, END]:
+    chunked = limits[POLICY] == CHUNKED
+    if limits[POLICY] == BATCHED or n >= limits[MAX_SEQS] or (chunked and n >= limits[MAX_TOKENS]):
+        return
+    if g[r, PARTIAL] >= 0 or time >= f[r, END]:
         return
     kvn = rates[PER_KV] * n
     if rates[SHAPE] > 0.0:
-        key = key_of(seed, r, g[r, ITERATION])
+        key = key_of(seed, r, g[r, COUNT])
         k, end = bridge(f, r, kvn, rates[SHAPE], key, g[r, LAST], time)
     else:
         k = first_boundary(f[r, ANCHOR], f[r, BASE], kvn, g[r, DONE], g[r, LAST], time)
@@ -227,15 +255,70 @@ def cut(f, g, limits, rates, seed, r, prompt, time):
     if k >= g[r, LAST]:
         return
     if limits[KV_BLOCKS] < UNLIMITED:
-        free = limits[KV_BLOCKS] - g[r, BLOCKS] - growth(g, r, k - g[r, DONE])
-        if (prompt + 15) >> 4 > free:
+        free = limits[KV_BLOCKS] - g[r, BLOCKS]
+        if limits[RESERVES] == 0:  # prefill-first admits before the decodes ask, chunked after
+            free -= growth(g, r, k - g[r, DONE] - (0 if chunked else 1))
+        if need > free:
             return
     g[r, LAST] = k
     f[r, END] = end
 
 
+@INNER
+def need_of(limits, prompt, output):
+    """Return the KV blocks that a request takes on its first admission."""
+    return (prompt + (output if limits[RESERVES] == 1 else 0) + 15) >> 4
+
+
+@INNER
+def answer(row, t, rates, server, after, gap, pending_s, pending, control):
+    """Closed loop: let whoever has the answer to *row*, which left the server at *t*, send the next request."""
+    following = int(after[row])
+    if following == NEXT_OF_POOL:
+        following = int(control[POOL]) if control[POOL] < server.shape[0] else -1
+        control[POOL] += 1
+    if following < 0:
+        return
+    time = t + gap[following]
+    if time > rates[STOP_AT]:
+        return
+    server[following] = time
+    i = control[PENDING]
+    control[PENDING] += 1
+    while i > 0:
+        parent = (i - 1) >> 1
+        if pending_s[parent] < time or (pending_s[parent] == time and pending[parent] < following):
+            break
+        pending_s[i], pending[i] = pending_s[parent], pending[parent]
+        i = parent
+    pending_s[i], pending[i] = time, following
+
+
+@INNER
+def pop_pending(pending_s, pending, control):
+    """Remove the earliest request that was sent by an answer."""
+    size = control[PENDING] - 1
+    control[PENDING] = size
+    time, row = pending_s[size], pending[size]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and (
+            pending_s[child + 1] < pending_s[child]
+            or (pending_s[child + 1] == pending_s[child] and pending[child + 1] < pending[child])
+        ):
+            child += 1
+        if time < pending_s[child] or (time == pending_s[child] and row < pending[child]):
+            break
+        pending_s[i], pending[i] = pending_s[child], pending[child]
+        i = child
+    pending_s[i], pending[i] = time, row
+
+
 @OUTER
-def preempt(g, r, heap, row, t, inputs, outputs, produced, last_token, preemptions, following):
+def preempt(f, g, r, heap, row, inputs, outputs, produced, last_token, preemptions, following):
     """Send *row* back to the head of the line of its replica, without its blocks."""
     if row == g[r, PARTIAL]:
         g[r, BLOCKS] -= (inputs[row] + produced[row] + 15) >> 4
@@ -253,7 +336,7 @@ def preempt(g, r, heap, row, t, inputs, outputs, produced, last_token, preemptio
         g[r, BLOCKS] -= (context - 1 + 15) >> 4  # the block of this iteration was not given yet
         g[r, PHASES + ((context - g[r, ITERATION]) & 15)] -= 1
         g[r, CHANGED] = 1
-        last_token[row] = t
+        last_token[row] = max(f[r, DECODED], last_token[row])
     preemptions[row] += 1
     following[row] = g[r, HEAD]
     if g[r, HEAD] < 0:
@@ -264,7 +347,7 @@ def preempt(g, r, heap, row, t, inputs, outputs, produced, last_token, preemptio
 
 @OUTER
 def make_room(
-    g, r, heap, t, limits, inputs, outputs, produced, last_token, preemptions, following, admitted, ages
+    f, g, r, heap, limits, inputs, outputs, produced, last_token, preemptions, following, admitted, ages
 ):  # fmt: skip
     """Give the decodes their blocks, oldest first, when not all of them fit; return how many were preempted."""
     n = g[r, SEQS]
@@ -288,11 +371,25 @@ def make_room(
                 g[r, BLOCKS] += 1
             else:
                 row = (ages[1, youngest] >> 1) & ROW_MASK
-                preempt(g, r, heap, row, t, inputs, outputs, produced, last_token, preemptions, following)
+                preempt(f, g, r, heap, row, inputs, outputs, produced, last_token, preemptions, following)
                 youngest -= 1
                 continue
         asker += 1
     return size - 1 - youngest
+
+
+@INNER
+def give_blocks(
+    f, g, r, heap, limits, inputs, outputs, produced, last_token, preemptions, following, admitted, ages
+):  # fmt: skip
+    """Give the decodes the blocks that their next iteration asks for; return how many requests were preempted."""
+    need = g[r, PHASES + ((1 - g[r, ITERATION]) & 15)]
+    if need <= limits[KV_BLOCKS] - g[r, BLOCKS]:
+        g[r, BLOCKS] += need
+        return 0
+    return make_room(
+        f, g, r, heap, limits, inputs, outputs, produced, last_token, preemptions, following, admitted, ages
+    )
 
 
 @INNER
@@ -301,83 +398,119 @@ def begin(
     produced, last_token, preemptions, following, admitted, ages, control,
 ):  # fmt: skip
     """Start the next iteration, or run of iterations, of a replica at time *t*, or leave it idle."""
-    tracked = limits[KV_BLOCKS] < UNLIMITED
-    if tracked and g[r, SEQS] > 0:
-        need = g[r, PHASES + ((1 - g[r, ITERATION]) & 15)]
-        if need <= limits[KV_BLOCKS] - g[r, BLOCKS]:
-            g[r, BLOCKS] += need
-        else:
-            control[PREEMPTED] += make_room(
-                g,
-                r,
-                heap,
-                t,
-                limits,
-                inputs,
-                outputs,
-                produced,
-                last_token,
-                preemptions,
-                following,
-                admitted,
-                ages,
-            )
+    limited = limits[KV_BLOCKS] < UNLIMITED
+    grows = limited and limits[RESERVES] == 0
+    policy = limits[POLICY]
+    overhead = rates[OVERHEAD]
+    row = g[r, HEAD]
     n = g[r, SEQS]
-    seats = limits[MAX_SEQS] - n
-    tokens = limits[MAX_TOKENS] - n
-    total = 0
     taken = 0
     count = 0
-    overhead = rates[OVERHEAD]
-    if g[r, PARTIAL] >= 0 and seats > 0 and tokens > 0:
-        chunk = min(g[r, LEFT], tokens)
-        g[r, LEFT] -= chunk
-        total += chunk
-        taken += 1
-        if g[r, LEFT] == 0:
-            fresh[r, count] = g[r, PARTIAL]
-            count += 1
-            g[r, PARTIAL] = -1
-    row = g[r, HEAD]
-    while row >= 0 and taken < seats and total < tokens and server[row] + overhead <= t:
-        prompt = np.int64(inputs[row])
-        if tracked:
-            prompt += produced[row]
-            need = (prompt + 15) >> 4
-            if need > limits[KV_BLOCKS] - g[r, BLOCKS]:
-                break
-            g[r, BLOCKS] += need
-            admitted[row] = g[r, ITERATION]
-        g[r, WAITING] -= 1
-        chunk = min(prompt, tokens - total)
-        total += chunk
-        taken += 1
-        if chunk < prompt:
-            g[r, PARTIAL] = row
-            g[r, LEFT] = prompt - chunk
-        else:
-            fresh[r, count] = row
-            count += 1
-        row = following[row]
-    g[r, HEAD] = row
-    if row < 0:
-        g[r, TAIL] = -1
+    total = 0
+    if policy == BATCHED:
+        if n == 0:
+            size = limits[MAX_SEQS]
+            start = math.inf
+            if row >= 0:
+                start = server[row] + overhead + rates[DELAY]
+                if g[r, WAITING] >= size:
+                    last = row
+                    for _ in range(size - 1):
+                        last = following[last]
+                    start = min(start, server[last] + overhead)
+            if start > t or (start == t and g[r, PHASE] != IDLE):
+                g[r, PHASE] = IDLE
+                f[r, END] = start
+                return
+            g[r, CONTEXT] = 0
+            while row >= 0 and taken < size and server[row] + overhead <= t:
+                if limited:
+                    need = need_of(limits, np.int64(inputs[row]), np.int64(outputs[row]))
+                    if need > limits[KV_BLOCKS] - g[r, BLOCKS]:
+                        break
+                    g[r, BLOCKS] += need
+                g[r, WAITING] -= 1
+                g[r, CONTEXT] += inputs[row]
+                fresh[r, taken] = row
+                taken += 1
+                row = following[row]
+            g[r, HEAD] = row
+            if row < 0:
+                g[r, TAIL] = -1
+            g[r, BATCH] = taken
+            count = taken
+        n = g[r, BATCH]
+    else:
+        if n == 0 and g[r, PARTIAL] < 0 and row >= 0 and g[r, PHASE] != IDLE and server[row] + overhead == t:
+            g[r, PHASE] = IDLE  # whoever arrives at this very moment comes first
+            f[r, END] = t
+            return
+        if grows and n > 0 and policy == CHUNKED:
+            control[PREEMPTED] += give_blocks(
+                f, g, r, heap, limits, inputs, outputs, produced, last_token, preemptions, following, admitted, ages
+            )
+            n = g[r, SEQS]
+            row = g[r, HEAD]
+        seats = limits[MAX_SEQS] - n
+        tokens = limits[MAX_TOKENS] - (n if policy == CHUNKED else 0)
+        if policy == PREFILL_FIRST:
+            seats = min(seats, limits[MAX_PROMPTS])
+        if g[r, PARTIAL] >= 0 and seats > 0 and tokens > 0:
+            chunk = min(g[r, LEFT], tokens)
+            g[r, LEFT] -= chunk
+            total += chunk
+            taken += 1
+            if g[r, LEFT] == 0:
+                fresh[r, count] = g[r, PARTIAL]
+                count += 1
+                g[r, PARTIAL] = -1
+        while row >= 0 and taken < seats and total < tokens and server[row] + overhead <= t:
+            prompt = np.int64(inputs[row])
+            if limited:
+                if grows:
+                    prompt += produced[row]
+                need = need_of(limits, prompt, np.int64(outputs[row]))
+                if need > limits[KV_BLOCKS] - g[r, BLOCKS]:
+                    break
+                g[r, BLOCKS] += need
+                admitted[row] = g[r, COUNT]
+            g[r, WAITING] -= 1
+            chunk = min(prompt, tokens - total)
+            total += chunk
+            taken += 1
+            if chunk < prompt:
+                g[r, PARTIAL] = row
+                g[r, LEFT] = prompt - chunk
+            else:
+                fresh[r, count] = row
+                count += 1
+            row = following[row]
+        g[r, HEAD] = row
+        if row < 0:
+            g[r, TAIL] = -1
+        if policy == PREFILL_FIRST and taken == 0 and grows and n > 0:
+            control[PREEMPTED] += give_blocks(
+                f, g, r, heap, limits, inputs, outputs, produced, last_token, preemptions, following, admitted, ages
+            )
+            n = g[r, SEQS]
+            row = g[r, HEAD]
     g[r, FRESH] = count
     if taken > 0 or n > 0:
         f[r, START] = t
-        pace = step[n]
+        decodes = 0 if policy == PREFILL_FIRST and taken > 0 else n
+        pace = step[decodes]
         if pace != pace:
             control[STOP] = UNMEASURED
-            control[WANTED] = n
+            control[WANTED] = decodes
             return
         shape = rates[SHAPE]
         if taken > 0:
-            decode = pace + g[r, CONTEXT] * rates[PER_KV] if n > 0 else 0.0
+            decode = pace + g[r, CONTEXT] * rates[PER_KV] if decodes > 0 else 0.0
             prompts = rates[FIXED] + total * rates[PER_TOKEN] if total > 0 else 0.0
             length = mixed(decode, prompts, rates[MIXING])
             f[r, BASE] = length
             if shape > 0.0:
-                length = length * (gamma(key_of(seed, r, g[r, ITERATION]), shape) / shape)
+                length = length * (gamma(key_of(seed, r, g[r, COUNT]), shape) / shape)
             g[r, PHASE] = PROMPT
             g[r, CHANGED] = 1
             f[r, END] = t + length
@@ -390,16 +523,17 @@ def begin(
             f[r, BASE] = pace + rates[PER_KV] * g[r, CONTEXT]
         g[r, PHASE] = DECODE
         run = (heap[r, 0] >> ROW_BITS) - g[r, ITERATION]
-        if tracked:
+        if grows:
             run = min(run, growth_room(g, r, limits[KV_BLOCKS] - g[r, BLOCKS]))
         g[r, LAST] = g[r, DONE] + run
         if shape > 0.0:
-            f[r, MASS] = gamma(key_of(seed, r, g[r, ITERATION]), run * shape)
+            f[r, MASS] = gamma(key_of(seed, r, g[r, COUNT]), run * shape)
             f[r, END] = t + boundary(0.0, f[r, BASE], kvn, run) / (run * shape) * f[r, MASS]
         else:
             f[r, END] = boundary(f[r, ANCHOR], f[r, BASE], kvn, g[r, LAST])
         if row >= 0 and server[row] + overhead > t:
-            cut(f, g, limits, rates, seed, r, np.int64(inputs[row]), server[row] + overhead)
+            need = need_of(limits, np.int64(inputs[row]), np.int64(outputs[row]))
+            cut(f, g, limits, rates, seed, r, need, server[row] + overhead)
         return
     g[r, PHASE] = IDLE
     f[r, END] = server[row] + overhead if row >= 0 else math.inf
@@ -424,62 +558,92 @@ def count_run(histogram, n, base, kvn, first, last):
 
 @INNER
 def finish(
-    f, g, r, heap, fresh, t, limits, rates, inputs, outputs, first_token, finished,
-    produced, last_token, histogram, occupancy,
+    f, g, r, heap, fresh, t, limits, rates, server, inputs, outputs, first_token, finished,
+    produced, last_token, histogram, occupancy, after, gap, pending_s, pending, control,
 ):  # fmt: skip
     """End the iteration, or run, that ends at *t*: hand out tokens; return how many requests left."""
+    policy = limits[POLICY]
+    grows = limits[KV_BLOCKS] < UNLIMITED and limits[RESERVES] == 0
+    reserved = limits[KV_BLOCKS] < UNLIMITED and limits[RESERVES] == 1
+    loop = limits[LOOP] == 1
     n = g[r, SEQS]
+    size = g[r, BATCH] if policy == BATCHED else n
+    paused = policy == PREFILL_FIRST and g[r, PHASE] == PROMPT
     length = t - f[r, START]
     f[r, BUSY] += length
-    occupancy[g[r, PHASE] - 1, n] += length
-    tracked = limits[KV_BLOCKS] < UNLIMITED
+    occupancy[g[r, PHASE] - 1, 0 if paused else size] += length
+    run = 1
     if g[r, PHASE] == DECODE:
         run = g[r, LAST] - g[r, DONE]
-        count_run(histogram, n, f[r, BASE], rates[PER_KV] * n, g[r, DONE], g[r, LAST])
-        if tracked:
+        first = g[r, DONE]
+        if g[r, PAUSED] == 1:  # the first token after a pause took the pause as well
+            g[r, PAUSED] = 0
+            for i in range(n):
+                before = max(f[r, DECODED], last_token[heap[r, i] & ROW_MASK])
+                histogram[bin_of(f[r, START] - before + f[r, BASE])] += 1
+            first += 1
+        if first < g[r, LAST]:
+            count_run(histogram, n, f[r, BASE], rates[PER_KV] * size, first, g[r, LAST])
+        if grows:
             g[r, BLOCKS] += growth(g, r, run - 1)
         g[r, DONE] = g[r, LAST]
-    else:
-        run = 1
-        if n > 0:
-            histogram[bin_of(f[r, BASE])] += n
-    g[r, ITERATION] += run
-    g[r, CONTEXT] += n * run
-    now = g[r, ITERATION]
+    elif n > 0 and not paused:
+        histogram[bin_of(f[r, BASE])] += n
+    g[r, COUNT] += run
     left = 0
-    while n > 0 and heap[r, 0] >> ROW_BITS == now:
-        row = heap[r, 0] & ROW_MASK
-        pop_at(heap, r, n, 0)
-        n -= 1
-        finished[row] = t
-        context = np.int64(inputs[row]) + outputs[row]
-        g[r, CONTEXT] -= context
-        if tracked:
-            g[r, BLOCKS] -= (context + 14) >> 4
-            g[r, PHASES + ((context - now) & 15)] -= 1
-        left += 1
-        g[r, CHANGED] = 1
+    now = g[r, ITERATION]
+    if paused:
+        g[r, PAUSED] = 1 if n > 0 or g[r, PAUSED] == 1 else 0
+    else:
+        now += run
+        g[r, ITERATION] = now
+        g[r, CONTEXT] += size * run
+        f[r, DECODED] = t
+        while n > 0 and heap[r, 0] >> ROW_BITS == now:
+            row = heap[r, 0] & ROW_MASK
+            pop_at(heap, r, n, 0)
+            n -= 1
+            finished[row] = t
+            context = np.int64(inputs[row]) + outputs[row]
+            if policy != BATCHED:
+                g[r, CONTEXT] -= context
+                g[r, CHANGED] = 1
+            if grows:
+                g[r, BLOCKS] -= (context + 14) >> 4
+                g[r, PHASES + ((context - now) & 15)] -= 1
+            elif reserved:
+                g[r, BLOCKS] -= (context + 15) >> 4
+            left += 1
+            if loop:
+                answer(row, t, rates, server, after, gap, pending_s, pending, control)
     for i in range(g[r, FRESH]):
         row = fresh[r, i]
         made = 1
-        if tracked:
+        if grows:
             made = produced[row] + 1
             produced[row] = made
             if made > 1:
                 histogram[bin_of(t - last_token[row])] += 1
         if made == 1:
             first_token[row] = t
-        context = inputs[row] + made
+        if grows or policy == PREFILL_FIRST:
+            last_token[row] = t
+        context = np.int64(inputs[row]) + made
         if made == outputs[row]:
             finished[row] = t
-            if tracked:
+            if grows:
                 g[r, BLOCKS] -= (context + 14) >> 4
+            elif reserved:
+                g[r, BLOCKS] -= (context + 15) >> 4
             left += 1
+            if loop:
+                answer(row, t, rates, server, after, gap, pending_s, pending, control)
         else:
             push(heap, r, n, ((now + outputs[row] - made) << ROW_BITS) | row)
             n += 1
-            g[r, CONTEXT] += context
-            if tracked:
+            if policy != BATCHED:
+                g[r, CONTEXT] += context
+            if grows:
                 g[r, PHASES + ((context - now) & 15)] += 1
     g[r, FRESH] = 0
     g[r, SEQS] = n
@@ -490,25 +654,38 @@ def finish(
 def advance(
     until, seed, limits, rates, step, server, inputs, outputs, pick, f, g, due, fresh, ends, load,
     first_token, finished, where, following, produced, last_token, preemptions, admitted, ages,
-    histogram, occupancy, control,
+    histogram, occupancy, after, gap, pending_s, pending, control,
 ):  # fmt: skip
     """Play every event up to and including time *until*; the state is in the arrays, so it can be called again."""
-    rows = server.shape[0]
+    clocked = limits[LOOP_ROWS]
+    loop = limits[LOOP] == 1
     replicas = limits[REPLICAS]
     routing = limits[ROUTING]
-    row = control[ROW]
-    tracked = limits[KV_BLOCKS] < UNLIMITED
+    sent = control[ROW]
+    limited = limits[KV_BLOCKS] < UNLIMITED
     leaves = ends.shape[0] >> 1
     while control[STOP] == RUNNING:
-        arrival = server[row] if row < rows else math.inf
+        row = sent
+        arrival = server[row] if row < clocked else math.inf
+        answered = False
+        if loop and control[PENDING] > 0:
+            time = pending_s[0]
+            if time < arrival or (time == arrival and pending[0] < row):
+                arrival, row, answered = time, np.int64(pending[0]), True
         end = ends[1]
         if arrival <= end:
-            if arrival > until or row >= rows:
+            if arrival > until or arrival == math.inf:
                 break
+            if answered:
+                pop_pending(pending_s, pending, control)
+            else:
+                sent += 1
+            control[REACHED] += 1
             tokens = np.int64(inputs[row]) + outputs[row]
-            if (tracked and (tokens + 15) >> 4 > limits[KV_BLOCKS]) or tokens > limits[MAX_CONTEXT]:
+            if (limited and (tokens + 15) >> 4 > limits[KV_BLOCKS]) or tokens > limits[MAX_CONTEXT]:
                 control[REJECTED] += 1
-                row += 1
+                if loop:
+                    answer(row, arrival, rates, server, after, gap, pending_s, pending, control)
                 continue
             r = 0
             if replicas > 1:
@@ -535,14 +712,17 @@ def advance(
                 g[r, HEAD] = row
                 time = arrival + rates[OVERHEAD]
                 if g[r, PHASE] == DECODE:
-                    cut(f, g, limits, rates, seed, r, np.int64(inputs[row]), time)
+                    need = need_of(limits, np.int64(inputs[row]), np.int64(outputs[row]))
+                    cut(f, g, limits, rates, seed, r, need, time)
                     set_leaf(ends, leaves + r, f[r, END])
                 elif g[r, PHASE] == IDLE:
-                    f[r, END] = time
-                    set_leaf(ends, leaves + r, time)
+                    f[r, END] = time + rates[DELAY]
+                    set_leaf(ends, leaves + r, f[r, END])
             g[r, TAIL] = row
             g[r, WAITING] += 1
-            row += 1
+            if g[r, PHASE] == IDLE and limits[POLICY] == BATCHED and g[r, WAITING] == limits[MAX_SEQS]:
+                f[r, END] = min(f[r, END], arrival + rates[OVERHEAD])
+                set_leaf(ends, leaves + r, f[r, END])
         else:
             if end > until:
                 break
@@ -550,8 +730,8 @@ def advance(
             left = 0
             if g[r, PHASE] != IDLE:
                 left = finish(
-                    f, g, r, due, fresh, end, limits, rates, inputs, outputs, first_token, finished,
-                    produced, last_token, histogram, occupancy,
+                    f, g, r, due, fresh, end, limits, rates, server, inputs, outputs, first_token, finished,
+                    produced, last_token, histogram, occupancy, after, gap, pending_s, pending, control,
                 )  # fmt: skip
             begin(
                 f, g, due, fresh, end, r, seed, limits, rates, step, server, inputs, outputs,
@@ -560,13 +740,14 @@ def advance(
             set_leaf(ends, leaves + r, f[r, END])
             if left > 0:
                 set_leaf(load, leaves + r, load[leaves + r] - left)
-    control[ROW] = row
+    control[ROW] = sent
 
 
 @OUTER
 def sample(now, limits, rates, f, g, out):
     """Write running, waiting, KV blocks and busy seconds of the fleet at time *now* into *out* (4 floats)."""
     out[:] = 0.0
+    grows = limits[KV_BLOCKS] < UNLIMITED and limits[RESERVES] == 0
     for r in range(limits[REPLICAS]):
         out[0] += g[r, SEQS] + g[r, FRESH] + (1 if g[r, PARTIAL] >= 0 else 0)
         out[1] += g[r, WAITING]
@@ -574,6 +755,6 @@ def sample(now, limits, rates, f, g, out):
         out[3] += f[r, BUSY]
         if g[r, PHASE] != IDLE:
             out[3] += now - f[r, START]
-            if g[r, PHASE] == DECODE and limits[KV_BLOCKS] < UNLIMITED and f[r, END] > f[r, START]:
+            if g[r, PHASE] == DECODE and grows and f[r, END] > f[r, START]:
                 share = (now - f[r, START]) / (f[r, END] - f[r, START])
                 out[2] += growth(g, r, int(share * (g[r, LAST] - g[r, DONE] - 1)))

@@ -56,7 +56,7 @@ def render(result: Result) -> str:
     template = environment.from_string(files("fleetcast.reports").joinpath("template.html").read_text("utf-8"))
     return template.render(
         **_page(result),
-        charts={name: _themed(chart.to_dict()) for name, chart in charts(result).items()},
+        charts={name: themed(chart.to_dict()) for name, chart in charts(result).items()},
         bundle=markupsafe.Markup(bundle),
         light={name: pair[0] for name, pair in theme.PALETTE.items()},
         dark={name: pair[1] for name, pair in theme.PALETTE.items()},
@@ -70,12 +70,12 @@ def vega_lite() -> str:
     return altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 
 
-def _themed(spec: Any) -> Any:
+def themed(spec: Any) -> Any:
     """Exchange the palette's colours in a chart for the page's, which know light from dark; leave its data alone."""
     if isinstance(spec, dict):
-        return {key: value if key in ("values", "datasets") else _themed(value) for key, value in spec.items()}
+        return {key: value if key in ("values", "datasets") else themed(value) for key, value in spec.items()}
     if isinstance(spec, list):
-        return [_themed(value) for value in spec]
+        return [themed(value) for value in spec]
     return _COLOURS.get(spec, spec) if isinstance(spec, str) else spec
 
 

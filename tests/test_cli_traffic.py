@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fleetcast.cli.traffic import BARS, app, spark
+from fleetcast.cli.traffic import app
+from fleetcast.cli.traffic_screen import BARS, spark
 from fleetcast.errors import DataError, FleetcastError, ScenarioError
 from fleetcast.traffic.read import read_trace
 from fleetcast.traffic.template import make_day
@@ -45,6 +47,7 @@ def test_show_prints_rate_burstiness_and_lengths(hour: Path) -> None:
         "  hour.parquet",
         "    7,200 requests, 1 h · 2.00/s mean, 3.00/s peak · 100 in, 50 out (mean)",
         "    start not stated",
+        "    read as fleetcast Parquet: 7,200 of 7,200 rows",
         "",
         "  RATE  peak minute 1.51 × mean",
         f"    {'▃' * 30}{'█' * 30}",
@@ -55,6 +58,9 @@ def test_show_prints_rate_burstiness_and_lengths(hour: Path) -> None:
         "    input    100  0.0094  100  100  100  100  100  100  100    100  100",
         "    output    50  0.0094   50   50   50   50   50   50   50     50   50",
         "    rank correlation of input and output 1.0",
+        "    median input by window: 100 100 100 100 100 100 100 100",
+        "    median output by window: 50 50 50 50 50 50 50 50",
+        "    peak minute over mean: requests 1.51 × · input 1.51 × · output 1.51 ×",
         "",
         "  LABELS  tenant (2)",
     ]
@@ -156,3 +162,108 @@ def test_mistakes_reach_the_front_door_as_they_are(
 def test_the_spark_line_is_relative_to_the_highest_and_leaves_out_what_is_empty() -> None:
     assert spark([0, 1, 4, 8, 0, 0], 1) == (f" {BARS[1]}{BARS[4]}{BARS[7]}", 8.0)
     assert spark([2, 2, 4, 4, 1], 2) == (f"{BARS[4]}{BARS[7]}{BARS[2]}", 4.0)
+
+
+# --- fit, make --model, convert, plots -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fortnight(tmp_path: Path) -> Path:
+    """Two weeks of hourly-stamped counts, 60 an hour by day and 6 by night, in CloudWatch's JSON, newest first."""
+    hours = [datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=k) for k in range(336)]
+    values = [60.0 if 8 <= hour.hour < 20 else 6.0 for hour in hours]
+    rows = {"Id": "m", "Label": "Invocations", "StatusCode": "Complete"}
+    rows |= {"Timestamps": [hour.isoformat() for hour in reversed(hours)], "Values": list(reversed(values))}
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps({"MetricDataResults": [rows], "Messages": []}, indent=2))
+    return path
+
+
+def test_counts_are_fitted_and_days_made_of_them(fortnight: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model.toml", tmp_path / "days.parquet"
+    said, noted = run("fit", fortnight, "-o", model, "--lengths", "rag", "--steps")
+    assert said.startswith(f"wrote {model}: week of 1 h cells, 0.00917/s mean")
+    assert "bursts inside 3600 s cannot be told from counts" in noted
+    said, _ = run("make", out, "--model", model, "--days", 7, "--seed", 3, "--first", "2026-03-02")
+    trace = read_trace(out)
+    assert (trace.start, trace.time_zone) == (datetime(2026, 3, 2, tzinfo=UTC), "UTC")
+    by_day = trace.arrival_s % 86_400
+    daytime = np.count_nonzero((by_day >= 8 * 3_600) & (by_day < 20 * 3_600)) / len(trace)
+    assert abs(daytime - 10 / 11) < 4 * (10 / 121 / len(trace)) ** 0.5
+    run("make", tmp_path / "again.parquet", "--model", model, "--days", 7, "--seed", 3, "--first", "2026-03-02")
+    assert out.read_bytes() == (tmp_path / "again.parquet").read_bytes()
+
+
+def test_a_trace_is_fitted_with_its_lengths_beside(hour: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.toml"
+    run("fit", hour, "-o", model, "--day-cv", "0")
+    assert (tmp_path / "m.lengths.parquet").exists()
+    run("make", tmp_path / "o.parquet", "--model", model)
+    trace = read_trace(tmp_path / "o.parquet")
+    assert set(trace.input_tokens.tolist()) <= {100, 20}
+    assert trace.labels["tenant"].names == ("a", "b")
+    with pytest.raises(ScenarioError, match="no whole day"):
+        run("make", tmp_path / "o.parquet", "--model", model, "--days", 3)
+    (tmp_path / "m.lengths.parquet").write_bytes(hour.read_bytes())
+    with pytest.raises(DataError, match="is not the file"):
+        run("make", tmp_path / "o.parquet", "--model", model)
+
+
+def test_a_model_with_an_unknown_key_or_a_broken_value_is_refused(fortnight: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.toml"
+    run("fit", fortnight, "-o", model, "--lengths", "chat")
+    good = model.read_text()
+    for change, says in (
+        (('shape = "smooth"', 'shpae = "smooth"'), "closest: shape"),
+        (("[day]\ncv = 0.0", "[day]\ncv = -1"), "day.cv"),
+        (('cell = "3600 s"', 'cell = "7 s"'), "whole minutes"),
+        (('cell = "3600 s"', "cell = 3600"), "needs a unit"),
+        (("schema = 1", "schema = 9"), "schema 1"),
+        (('preset = "chat"', 'preset = "chatt"'), "closest: chat"),
+        (("all = [", "all = [nan, "), "rate.monday"),
+    ):
+        assert change[0] in good
+        model.write_text(good.replace(*change))
+        with pytest.raises(FleetcastError) as caught:
+            run("make", tmp_path / "o.parquet", "--model", model)
+        assert says in str(caught.value)
+
+
+def test_convert_makes_a_native_file_of_anything(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("when;p;q\n0;5;6\n1500;7;8\n")
+    out = tmp_path / "day.parquet"
+    run("convert", log, out, "--columns", "arrival=when,input=p", "--columns", "output=q", "--time-unit", "ms")
+    assert read_trace(out).arrival_s.tolist() == [0.0, 1.5]
+    with pytest.raises(ScenarioError, match="not ROLE=NAME"):
+        run("convert", log, out, "--columns", "arrival")
+
+
+def test_convert_of_counts_asks_for_lengths(fortnight: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds counts, not requests") as caught:
+        run("convert", fortnight, tmp_path / "day.parquet")
+    assert "--lengths chat" in str(caught.value)
+    run("convert", fortnight, tmp_path / "day.parquet", "--lengths", "chat")
+    assert len(read_trace(tmp_path / "day.parquet")) == 14 * 12 * 66
+
+
+def test_show_draws_one_offline_page(fortnight: Path, hour: Path, tmp_path: Path) -> None:
+    for path, charts in ((fortnight, ("rate", "hours", "weekdays")), (hour, ("rate", "dispersion", "lengths"))):
+        out, err = run("show", path, "--plot", tmp_path / "page.html", "--format", "json")
+        assert json.loads(out)["read"]["rows_kept"]
+        assert err == f"wrote {tmp_path / 'page.html'}\n"
+        page = (tmp_path / "page.html").read_text()
+        assert [f'data-chart="{chart}"' in page for chart in charts] == [True] * 3
+        assert "default-src 'none'" in page
+        assert 'src="http' not in page
+        first = page
+        run("show", path, "--plot", tmp_path / "page.html")
+        assert (tmp_path / "page.html").read_text() == first
+
+
+def test_show_of_counts_tells_hours_and_what_was_missing(fortnight: Path) -> None:
+    out, _ = run("show", fortnight)
+    assert "read as CloudWatch get-metric-data JSON: 336 of 336 rows" in out
+    assert "by hour, from 0:" in out
+    assert "by weekday, × mean: Mon 1.00  Tue 1.00" in out
+    assert max(map(len, out.splitlines())) <= 94

@@ -80,7 +80,7 @@ def describe(trace: Trace) -> Description:
         iod={window: _moments(trace, window)[1] for window in WINDOWS},
         input_tokens=_lengths(trace.input_tokens),
         output_tokens=_lengths(trace.output_tokens),
-        spearman=_spearman(trace.input_tokens, trace.output_tokens),
+        spearman=rank_correlation(trace.input_tokens, trace.output_tokens),
         minute_counts=counts,
         labels={key: len(np.unique(column.codes[column.codes >= 0])) for key, column in trace.labels.items()},
         start=trace.start,
@@ -140,7 +140,7 @@ def _lengths(tokens: NDArray[np.int32]) -> Lengths:
     )
 
 
-def _spearman(one: NDArray[np.int32], other: NDArray[np.int32]) -> float | None:
+def rank_correlation(one: NDArray[np.int32], other: NDArray[np.int32]) -> float | None:
     """Return the correlation of the ranks, ties sharing their mean rank."""
     a, b = _ranks(one), _ranks(other)
     spread = float(a.std() * b.std())

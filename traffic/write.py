@@ -51,6 +51,21 @@ def write_trace(trace: Trace, path: str | Path) -> None:
         ) from None
 
 
+def write_text(text: str, path: str | Path) -> None:
+    """Write a text file: to a temporary name in the same folder first, then renamed."""
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        fix = "name a file in a folder that exists and that you may write to"
+        raise ScenarioError(f"cannot write {path}", why=error.strerror or str(error), fix=fix) from None
+
+
 def _table(trace: Trace) -> Any:
     import pyarrow as pa
 

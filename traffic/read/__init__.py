@@ -75,7 +75,7 @@ def read_trace(
     )
     reading = read_traffic(path, options)
     if reading.trace is None:
-        raise _no_lengths(path, reading)
+        raise no_lengths(path, reading)
     return reading.trace
 
 
@@ -176,7 +176,8 @@ def _arrivals_only(header: list[str]) -> bool:
     return len(header) == 1 or not any(name.lower() in monitoring.COUNTS for name in header)
 
 
-def _no_lengths(path: str | Path, reading: Reading) -> DataError:
+def no_lengths(path: str | Path, reading: Reading) -> DataError:
+    """Return the error of counts that were taken for requests."""
     return DataError(
         f"{path} holds counts, not requests ({reading.report.format})",
         why="counts say when requests come, not how long they are",
@@ -253,4 +254,4 @@ def _not_a_trace(path: Path, line: str) -> DataError:
     )
 
 
-__all__ = ["FORMATS", "Options", "Reading", "read_trace", "read_traffic"]
+__all__ = ["FORMATS", "Options", "Reading", "no_lengths", "read_trace", "read_traffic"]

@@ -192,6 +192,8 @@ class Engine(Table):
     policy: Literal["chunked", "prefill-first", "static", "dynamic", "no-evict"]
     max_num_seqs: Whole
     max_batched_tokens: Whole = 2_048
+    max_prompts_per_iteration: Whole | None = None  # prefill-first
+    batch_delay: Duration | None = None  # dynamic
     kv_blocks: Whole | None = None
 
 

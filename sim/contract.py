@@ -73,8 +73,9 @@ class Demand:
     `pick` holds one random (or session's) 63-bit integer per request for the routings that need it.
 
     Closed loop: `after[row]` is the row that is sent when *row* has been answered (-1: none, POOL: the next that nobody
-    has sent yet), and it arrives `gap_s[that row]` after the answer left the server; its own `server_s` is NaN until
-    then. Rows with a time of their own come first in the arrays. Nothing arrives after `stop_s` in this way.
+    has sent yet). It arrives `home_s[row] + gap_s[that row]` after the answer left the server (way home; think time
+    and way there); its own `server_s` is NaN until then. Rows with a time of their own come first in the arrays.
+    Nothing arrives after `stop_s` in this way.
     """
 
     server_s: NDArray[np.float64]
@@ -83,6 +84,7 @@ class Demand:
     pick: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     after: NDArray[np.int32] | None = None
     gap_s: NDArray[np.float64] | None = None
+    home_s: NDArray[np.float64] | None = None
     stop_s: float = math.inf
 
     @property

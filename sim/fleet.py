@@ -115,7 +115,7 @@ class Fleet:
             rate = (self.plane.reached - arrived) / lasts
             self.samples.append((self.env.now, rate, running, waiting, kv_use, share, ready))
             busy, arrived = seconds, self.plane.reached
-            drained = arrived == len(self.plane.demand) and math.isinf(self.plane.next_event_s)
+            drained = self.plane.drained
             if (self.env.now >= self.end_s and drained) or self.env.now >= self.last_s:
                 break
         finish = self.plane.outcome().finish_s

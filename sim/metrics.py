@@ -125,21 +125,25 @@ def fleet_metrics(days: Sequence[Day], bill: Bill) -> dict[str, Estimate]:
     return {**found, "cost": bill.usd_per_mtok, "cost_per_day": bill.usd_per_day}
 
 
-def metric_of(days: Sequence[Day], metric: str, noise_cv: float) -> Estimate:
-    """Return a single metric that needs no bill."""
+def metric_of(days: Sequence[Day], metric: str, noise_cv: float, *, enough: bool = True) -> Estimate:
+    """Return a single metric that needs no bill; without *enough*, a percentile of however few samples."""
     statistic, _, latency = metric.rstrip(")").partition("(")
     if not latency:
         return fleet_metric(days, metric)
     if latency == "itl":
-        return _token_metrics(days, noise_cv, [statistic])[0]
+        return _token_metrics(days, noise_cv, [statistic], enough)[0]
     runs = [getattr(day, f"{latency}_s") for day in days]
-    return est.pooled_mean(runs) if statistic == "mean" else est.percentiles(runs, [QUANTILES[statistic]])[0]
+    if statistic == "mean":
+        return est.pooled_mean(runs)
+    return est.percentiles(runs, [QUANTILES[statistic]], enough=enough)[0]
 
 
-def _token_metrics(days: Sequence[Day], noise_cv: float, statistics: Sequence[str]) -> list[Estimate]:
+def _token_metrics(
+    days: Sequence[Day], noise_cv: float, statistics: Sequence[str], enough: bool = True
+) -> list[Estimate]:
     counts, edges = token_counts(days, noise_cv)
     quantiles = [QUANTILES[name] for name in statistics if name != "mean"]
-    found = iter(est.histogram_quantiles(counts, edges, quantiles) if quantiles else [])
+    found = iter(est.histogram_quantiles(counts, edges, quantiles, enough=enough) if quantiles else [])
     tokens = counts.sum(axis=1)
     seconds = counts @ np.sqrt(edges[1:] * edges[:-1])
     mean = est.ratio(seconds, tokens, n=int(tokens.sum()), note=est.NO_SAMPLES)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -24,6 +25,8 @@ from fleetcast.sim.lifecycle import STATUSES
 from fleetcast.sim.replicate import Day, Requests
 
 RESULTS, REQUESTS, TIMELINE = "results.json", "requests.parquet", "timeline.parquet"
+REPORT = "report.html"
+FILES = (RESULTS, REQUESTS, TIMELINE, REPORT)
 
 
 def as_json(data: dict[str, Any]) -> str:
@@ -36,12 +39,13 @@ class OutputFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.created = not folder.exists()
+        self._created = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self.temporary = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder))
-        except OSError as error:
-            reason = error.strerror or str(error)
+        except (OSError, ValueError) as error:
+            self._leave()
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             fix = "name a folder that can be written"
             raise DataError(f"--out {folder} cannot be written", why=reason, fix=fix) from None
         self._requests: pq.ParquetWriter | None = None
@@ -69,19 +73,29 @@ class OutputFolder:
         return self.temporary / name
 
     def commit(self) -> None:
-        """Move the complete files into the folder."""
+        """Move the complete files into the folder, and take away what an earlier run left that this one has not."""
         self._close()
-        for file in sorted(self.temporary.iterdir()):
-            os.replace(file, self.folder / file.name)
+        for name in FILES:
+            if (self.folder / name).is_dir():
+                raise IsADirectoryError(errno.EISDIR, f"{self.folder / name} is a folder")
+        for name in FILES:
+            if (self.temporary / name).exists():
+                os.replace(self.temporary / name, self.folder / name)
+            else:
+                (self.folder / name).unlink(missing_ok=True)
         self.temporary.rmdir()
 
     def discard(self) -> None:
         """Leave nothing behind."""
         self._close()
         shutil.rmtree(self.temporary, ignore_errors=True)
-        if self.created:
-            with suppress(OSError):
-                self.folder.rmdir()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Take away the folders that were made for this, innermost first."""
+        for folder in self._created:
+            with suppress(OSError, ValueError):
+                folder.rmdir()
 
     def _close(self) -> None:
         for writer in (self._requests, self._timeline):

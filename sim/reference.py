@@ -298,7 +298,8 @@ def play(
         row = int(demand.after[request.row])
         if row == POOL:
             row = next(pool, -1)
-        if row >= 0 and (time := now + float(demand.gap_s[row])) <= demand.stop_s:
+        home = 0.0 if demand.home_s is None else float(demand.home_s[request.row])
+        if row >= 0 and (time := now + home + float(demand.gap_s[row])) <= demand.stop_s:
             server_s[row] = time
             clock.process(arrival(row, time))
 

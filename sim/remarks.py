@@ -26,7 +26,7 @@ def alerts(
 
     scenario, profile = case.scenario, case.profile
     if choice is not None and not choice.meets:
-        add("no-fleet", "no fixed fleet meets the thresholds: latency without any queue is above them", None,
+        add("no-fleet", "no fixed fleet meets the thresholds on the choosing days; more replicas stop helping", None,
             "loosen the threshold, or try a faster profile")  # fmt: skip
     unfinished = metrics["unfinished"].value or 0.0
     if unfinished:

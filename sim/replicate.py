@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from fleetcast.profiles.curve import Curve, StepModel
 from fleetcast.sim import network as net
 from fleetcast.sim.contract import Demand, Replica
-from fleetcast.sim.fleet import Timeline, run_fleet
+from fleetcast.sim.fleet import FleetRun, Timeline, run_fleet
 from fleetcast.sim.lifecycle import COMPLETED, REJECTED, UNFINISHED
+from fleetcast.sim.loops import Loop, close, first_pool
 from fleetcast.sim.streams import key, stream
 from fleetcast.traffic.resample import DayModel, random_day
-from fleetcast.traffic.trace import Trace
+from fleetcast.traffic.trace import Labels, Trace
 from fleetcast.units import Seconds
 
 Floats = NDArray[np.float64]
@@ -45,13 +46,14 @@ class Study:
     seed: int
     drain_s: Seconds
     latency_limits: tuple[tuple[str, float], ...] = ()
+    loop: Loop | None = None
     overrides: Mapping[str, float] = field(default_factory=dict)  # of the replica's speed, by the scenario
 
     @property
     def certain(self) -> bool:
         """Tell whether every run gives the same: nothing is drawn."""
         drawn = self.curve.uncertain or self.replica.noise_cv > 0 or self.routing in _PICKED
-        return self.replay and not drawn and self.network == net.NO_NETWORK
+        return self.replay and not drawn and self.loop is None and self.network == net.NO_NETWORK
 
 
 @dataclass(frozen=True)
@@ -153,12 +155,12 @@ def play_days(
 
 def play_day(study: Study, replicas: int, run: int, keep: bool = False, layout: Layout | None = None) -> Day:
     """Play one run on *replicas* replicas; with *keep*, with the table of its requests."""
+    if study.loop is not None:
+        return _play_closed(study, study.loop, replicas, run, keep, layout)
     world = layout.world if layout else "days"
     trace = draw_trace(study, run, layout)
     n = len(trace)
-    sent = trace.arrival_s
-    way = net.there(study.network, n, stream(study.seed, "network there", run, world))
-    server = sent + way
+    server = trace.arrival_s + net.there(study.network, n, stream(study.seed, "network there", run, world))
     order = np.argsort(server, kind="stable") if np.any(server[1:] < server[:-1]) else None
     demand = Demand(
         _in_order(server, order),
@@ -166,26 +168,99 @@ def play_day(study: Study, replicas: int, run: int, keep: bool = False, layout: 
         _in_order(trace.output_tokens, order),
         _in_order(_picks(study, trace, run, world), order) if study.routing in _PICKED else np.zeros(0, np.int64),
     )
-    played = run_fleet(
-        demand,
-        replica_of(study, run, layout),
-        replicas,
-        study.routing,
-        seed=key(study.seed, "noise", run, world),
-        begin_s=study.days.begin_s,
-        horizon_s=study.days.horizon_s,
-        drain_s=np.inf if study.replay else study.drain_s,
-    )
+    played = _play(study, demand, replicas, run, layout)
     outcome = played.outcome
     first, finish = _as_sent(outcome.first_token_s, order), _as_sent(outcome.finish_s, order)
     where, preemptions = _as_sent(outcome.replica, order), _as_sent(outcome.preemptions, order)
     if study.network != net.NO_NETWORK:
         home = net.back(study.network, n, stream(study.seed, "network back", run, world))
         first, finish = first + home, finish + home
-    late = np.where(np.isnan(finish), UNFINISHED, COMPLETED)
-    status = np.where(_never_fits(study.replica, trace), REJECTED, late).astype(np.int8)
-    requests = Requests(trace, status, where, preemptions, server, first, finish)
+    requests = Requests(trace, _status(study, trace, finish), where, preemptions, server, first, finish)
     return _boil_down(study, run, requests, played, keep)
+
+
+def _play_closed(
+    study: Study, loop: Loop, replicas: int, run: int, keep: bool, layout: Layout | None, pool: int | None = None
+) -> Day:
+    """Play one run whose requests wait for answers; those that were never sent are left out of its table."""
+    world = layout.world if layout else "days"
+
+    def streams(source: str) -> np.random.Generator:
+        return stream(study.seed, source, run, world)
+
+    horizon_s = study.days.horizon_s
+    pool = pool or first_pool(loop, horizon_s)
+    lengths = study.days.trace if loop.users is not None else draw_trace(study, run, layout)
+    most = study.replica.max_context
+    closed = close(loop, lengths, study.days.begin_s, pool, most, study.replay, streams)
+    n, clocked = len(closed.trace), closed.clocked
+    way = net.there(study.network, n, streams("network there"))
+    home = net.back(study.network, n, streams("network back"))
+    server = closed.trace.arrival_s + way
+    order = np.arange(n)
+    order[:clocked] = np.argsort(server[:clocked], kind="stable")
+    place = np.empty(n, np.int32)
+    place[order] = np.arange(n, dtype=np.int32)
+    after = closed.after[order]
+    after = np.where(after >= 0, place[np.maximum(after, 0)], after).astype(np.int32)
+    trace = _taken(closed.trace, order, closed.trace.arrival_s[order])
+    way, home, think = way[order], home[order], closed.think_s[order]
+    demand = Demand(
+        server[order],
+        trace.input_tokens,
+        trace.output_tokens,
+        _picks(study, trace, run, world) if study.routing in _PICKED else np.zeros(0, np.int64),
+        after,
+        think + way,
+        home,
+        study.days.begin_s + horizon_s,
+    )
+    played = _play(study, demand, replicas, run, layout)
+    outcome = played.outcome
+    if loop.users is not None and not np.isnan(outcome.server_s).any():
+        return _play_closed(study, loop, replicas, run, keep, layout, 2 * pool)  # the pool ran dry
+    answered = outcome.finish_s + home
+    sent_s = outcome.server_s - way
+    turns = np.flatnonzero((after >= 0) & ~np.isnan(answered))
+    sent_s[after[turns]] = answered[turns] + think[after[turns]]  # not a rounding error before the answer
+    sent = np.flatnonzero(~np.isnan(outcome.server_s))
+    sent = sent[np.argsort(sent_s[sent], kind="stable")]
+    trace = _taken(trace, sent, sent_s[sent])
+    finish = answered[sent]
+    requests = Requests(
+        trace,
+        _status(study, trace, finish),
+        outcome.replica[sent],
+        outcome.preemptions[sent],
+        outcome.server_s[sent],
+        (outcome.first_token_s + home)[sent],
+        finish,
+    )
+    return _boil_down(study, run, requests, played, keep)
+
+
+def _play(study: Study, demand: Demand, replicas: int, run: int, layout: Layout | None) -> FleetRun:
+    return run_fleet(
+        demand,
+        replica_of(study, run, layout),
+        replicas,
+        study.routing,
+        seed=key(study.seed, "noise", run, layout.world if layout else "days"),
+        begin_s=study.days.begin_s,
+        horizon_s=study.days.horizon_s,
+        drain_s=np.inf if study.replay else study.drain_s,
+    )
+
+
+def _status(study: Study, trace: Trace, finish: Floats) -> NDArray[np.int8]:
+    late = np.where(np.isnan(finish), UNFINISHED, COMPLETED)
+    return np.where(_never_fits(study.replica, trace), REJECTED, late).astype(np.int8)
+
+
+def _taken(trace: Trace, rows: NDArray[np.int64], arrival_s: Floats) -> Trace:
+    labels = {name: Labels(column.codes[rows], column.names) for name, column in trace.labels.items()}
+    inputs, outputs = trace.input_tokens[rows], trace.output_tokens[rows]
+    return Trace(arrival_s, inputs, outputs, labels, trace.name, trace.start, trace.time_zone)
 
 
 def draw_trace(study: Study, run: int, layout: Layout | None = None) -> Trace:
@@ -288,7 +363,7 @@ def _boil_down(study: Study, run: int, requests: Requests, played: Any, keep: bo
         histogram=played.histogram,
         occupancy=played.occupancy,
         timeline=played.timeline,
-        tenants=_by_tenant(requests, done),
+        tenants=_by_tenant(requests, done, study.days.trace),
         requests=requests if keep else None,
     )
 
@@ -301,19 +376,22 @@ def _sorted(values: Floats) -> Floats:
 
 
 MOST_TENANTS = 20
+OTHERS = "(others)"
 
 
-def _by_tenant(requests: Requests, done: NDArray[np.bool_]) -> tuple[Tenant, ...]:
+def _by_tenant(requests: Requests, done: NDArray[np.bool_], recorded: Trace) -> tuple[Tenant, ...]:
+    """Return the largest tenants of the *recorded* trace, the same in every run, and all other requests together."""
     labels = requests.trace.labels.get("tenant")
     if labels is None or not labels.names:
         return ()
-    codes = labels.codes
-    counts = np.bincount(codes[codes >= 0], minlength=len(labels.names))
-    listed = np.argsort(-counts, kind="stable")[:MOST_TENANTS]
+    known = recorded.labels["tenant"].codes
+    listed = np.argsort(-np.bincount(known[known >= 0], minlength=len(labels.names)), kind="stable")[:MOST_TENANTS]
+    groups = [(labels.names[code], labels.codes == code) for code in listed.tolist()]
+    if len(labels.names) > MOST_TENANTS or np.any(known < 0):
+        groups.append((OTHERS, ~np.isin(labels.codes, listed)))
     found = []
-    for code in listed.tolist():
-        mine = codes == code
+    for name, mine in groups:
         ttft = _sorted(requests.ttft_s[mine & (requests.status != REJECTED)])
         tokens = int(requests.trace.output_tokens[mine & done].sum(dtype=np.int64))
-        found.append(Tenant(labels.names[code], int(counts[code]), tokens, ttft))
+        found.append(Tenant(name, int(np.count_nonzero(mine)), tokens, ttft))
     return tuple(found)

@@ -24,7 +24,7 @@ from fleetcast.sim.estimate import Estimate
 from fleetcast.sim.grades import grades
 from fleetcast.sim.metrics import LATENCIES, fleet_metrics, latency_metrics, token_counts
 from fleetcast.sim.remarks import alerts, assumptions
-from fleetcast.sim.replicate import Day, play_days
+from fleetcast.sim.replicate import OTHERS, Day, play_days
 from fleetcast.sim.scenario import DEFAULT_THRESHOLD
 from fleetcast.sim.sizing import Choice, choose, helped
 from fleetcast.sim.study import Case, with_thresholds
@@ -63,6 +63,7 @@ def simulate(
     played, and where it is given the tables are not kept any longer.
     """
     scenario, choice = case.scenario, None
+    sha256 = _sha256(scenario.traffic.file)  # now: a long run must not put its name to what the file holds later
     default = not case.thresholds and scenario.fleet.replicas is None
     if default:
         case = with_thresholds(case, [parse_threshold(DEFAULT_THRESHOLD)])
@@ -79,11 +80,13 @@ def simulate(
             each(day)
             day = replace(day, requests=None)
         days.append(day)
-    data = _describe(case, days, replicas, choice, default)
+    data = _describe(case, days, replicas, choice, default, sha256)
     return Result(rounded(data), tuple(days))
 
 
-def _describe(case: Case, days: Sequence[Day], replicas: int, choice: Choice | None, default: bool) -> dict[str, Any]:
+def _describe(
+    case: Case, days: Sequence[Day], replicas: int, choice: Choice | None, default: bool, sha256: str
+) -> dict[str, Any]:
     scenario, study = case.scenario, case.study
     account = _account(case, days)
     noise = study.replica.noise_cv
@@ -96,7 +99,7 @@ def _describe(case: Case, days: Sequence[Day], replicas: int, choice: Choice | N
         "versions": {"fleetcast": __version__, **{name: version(name) for name in ("numba", "numpy", "simpy")}},
         "inputs": [
             {"role": "profile", "path": case.loaded.path, "sha256": case.loaded.sha256},
-            {"role": "traffic", "path": scenario.traffic.file, "sha256": _sha256(scenario.traffic.file)},
+            {"role": "traffic", "path": scenario.traffic.file, "sha256": sha256},
         ],
         "command": command(case),
         "scenario": scenario.resolved(),
@@ -300,19 +303,17 @@ def _shares_by_basis(occupancy: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def _by_tenant(days: Sequence[Day]) -> list[dict[str, Any]]:
-    names = dict.fromkeys(tenant.name for day in days for tenant in day.tenants)
     rows: list[dict[str, Any]] = []
-    for name in names:
-        mine = [tenant for day in days for tenant in day.tenants if tenant.name == name]
+    for mine in zip(*(day.tenants for day in days), strict=True):
         median, tail = est.percentiles([tenant.ttft_s for tenant in mine], [0.5, 0.99])
         rows.append({
-            "tenant": name,
+            "tenant": mine[0].name,
             "requests": sum(tenant.requests for tenant in mine) / len(days),
             "output_tokens": sum(tenant.output_tokens for tenant in mine) / len(days),
             "p50(ttft)": median.value,
             "p99(ttft)": tail.value,
         })  # fmt: skip
-    return sorted(rows, key=lambda row: (-row["requests"], row["tenant"]))[:20]
+    return sorted(rows, key=lambda row: (row["tenant"] == OTHERS, -row["requests"], row["tenant"]))
 
 
 def _timeline(days: Sequence[Day]) -> dict[str, Any]:

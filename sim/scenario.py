@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
-from fleetcast.errors import DataError, FleetcastError, ScenarioError
-from fleetcast.profiles.profile import Duration, Mistake, Mixing, Share, Table, Text, Whole
-from fleetcast.profiles.read import wording
-from fleetcast.sim.contract import ROUTINGS
+from fleetcast.errors import DataError, FleetcastError, ScenarioError, suggest
+from fleetcast.profiles.profile import Duration, Mistake, Mixing, Share, Table, Text
+from fleetcast.profiles.read import bad_toml, wording
+from fleetcast.sim.contract import POLICIES, ROUTINGS
 from fleetcast.sim.thresholds import Threshold, parse_threshold, parse_thresholds
+from fleetcast.traffic.change import check_change
 
 SCHEMA = 1
 MOST_REPLICAS = 10_000
@@ -41,8 +42,35 @@ def _as_of(value: object) -> object:
 
 def _routing(value: object) -> object:
     if value not in ROUTINGS:
-        raise Mistake("", value, f"known: {', '.join(ROUTINGS)}")
+        raise Mistake("", value, "no such routing", suggest(str(value), ROUTINGS))
     return value
+
+
+def _policy(value: object) -> object:
+    if value is not None and value not in POLICIES:
+        raise Mistake("", value, "no such engine policy", suggest(str(value), POLICIES))
+    return value
+
+
+def _schema(value: object) -> object:
+    if value != SCHEMA or isinstance(value, bool):
+        raise Mistake("", value, f"this version reads schema {SCHEMA}", f"write schema = {SCHEMA}")
+    return value
+
+
+def _tls(value: object) -> object:
+    """Take 1.2 for "1.2": a shell strips the quotes of `--set network.tls="1.2"`."""
+    return str(value) if isinstance(value, float) else value
+
+
+def _limits_table(value: object) -> object:
+    if not isinstance(value, Mapping):
+        raise Mistake("", value, "a table is expected", 'write for example "p99(ttft)" = "< 500 ms" under [thresholds]')
+    return value
+
+
+Yes = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
 class Traffic(Table):
@@ -62,13 +90,49 @@ class Fleet(Table):
     routing: Annotated[str, BeforeValidator(_routing)] = "least-outstanding"
 
 
+def _think(value: object) -> object:
+    return {"mean": value} if isinstance(value, str) else value
+
+
+class Think(Table):
+    """Think time: a mean and a coefficient of variation (0: always the mean, 1: exponential; a Gamma law)."""
+
+    mean: Duration = 0.0
+    cv: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.0
+
+
+class Users(Table):
+    """Closed loop: so many users, each of whom sends the next request when the answer has arrived and been read.
+
+    The traffic gives lengths alone; each user starts at a random moment of the first think time.
+    """
+
+    count: Annotated[int, Field(strict=True, ge=1, le=10_000_000)]
+    think: Annotated[Think, BeforeValidator(_think)] = Think()
+
+
+class Sessions(Table):
+    """Every request of the traffic opens a session of further turns (or an agent's sequential calls, without thinking).
+
+    A turn's prompt is the drawn one plus, with `history`, all prompts and answers before it.
+    """
+
+    turns: Annotated[float, Field(ge=1, le=1_000, allow_inf_nan=False)] = 1.0
+    fixed: Yes = False
+    think: Annotated[Think, BeforeValidator(_think)] = Think()
+    history: Yes = True
+
+
 class Engine(Table):
     """What overrides the profile's [engine] and model limits; `beyond` is what a batch above the last entry does."""
 
-    max_num_seqs: Whole | None = None
-    max_batched_tokens: Whole | None = None
-    kv_blocks: Whole | None = None
-    max_context: Whole | None = None
+    max_num_seqs: Count | None = None
+    policy: Annotated[str | None, BeforeValidator(_policy)] = None
+    max_batched_tokens: Count | None = None
+    max_prompts_per_iteration: Count | None = None
+    batch_delay: Duration | None = None
+    kv_blocks: Count | None = None
+    max_context: Count | None = None
     beyond: Literal["refuse", "extrapolate"] = "refuse"
 
 
@@ -92,7 +156,7 @@ class NetworkSettings(Table):
     round_trip: Duration | None = None
     tail: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.06
     new_connection_share: Share = 0.01
-    tls: Literal["1.3", "1.2", "none"] = "1.3"
+    tls: Annotated[Literal["1.3", "1.2", "none"], BeforeValidator(_tls)] = "1.3"
     endpoint_zones: Annotated[int, Field(strict=True, ge=1, le=6)] = 1
 
 
@@ -102,22 +166,37 @@ class Purchase(Table):
     option: Literal["on-demand"] = "on-demand"
 
 
+def _changes(value: object) -> object:
+    """Take [[traffic_change]] tables as they are, checked one by one."""
+    if not isinstance(value, list | tuple) or not all(isinstance(row, Mapping) for row in value):
+        raise Mistake("", value, "tables are expected", 'write [[traffic_change]] change = "spike", at = "14 h", …')
+    for place, row in enumerate(value):
+        try:
+            check_change(row)
+        except ScenarioError as error:
+            raise Mistake(str(place), row, error.what, error.fix) from None
+    return tuple(dict(row) for row in value) or None
+
+
 class Scenario(Table):
     """One what-if, fully resolved but for the files it names."""
 
-    schema_: Literal[1] = Field(1, alias="schema")
+    schema_: Annotated[int, BeforeValidator(_schema)] = Field(SCHEMA, alias="schema")
     profile: Text
     traffic: Traffic
     runs: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 20
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 0
-    replay: bool = False
+    replay: Yes = False
     as_of: Annotated[str | None, BeforeValidator(lambda v: v if v is None else _as_of(v))] = None
+    users: Users | None = None
+    sessions: Sessions | None = None
+    traffic_change: Annotated[tuple[dict[str, Any], ...] | None, BeforeValidator(_changes)] = None
     fleet: Fleet = Fleet()
     engine: Engine = Engine()
     step: Step = Step()
     network: NetworkSettings = NetworkSettings()
     purchase: Purchase = Purchase()
-    thresholds: dict[str, Any] = Field(default_factory=dict)
+    thresholds: Annotated[dict[str, Any], BeforeValidator(_limits_table)] = Field(default_factory=dict)
 
     @field_validator("traffic", mode="before")
     @classmethod
@@ -128,6 +207,12 @@ class Scenario(Table):
     @classmethod
     def _a_kind_alone(cls, value: object) -> object:
         return {"kind": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_loop(self) -> Self:
+        if self.users is not None and self.sessions is not None:
+            raise Mistake("sessions", None, "[users] and [sessions] are two ways to close the loop", "keep one of them")
+        return self
 
     def limits(self) -> tuple[Threshold, ...]:
         """Return the thresholds that were asked for."""
@@ -163,34 +248,47 @@ def _is_duration(field: FieldInfo) -> bool:
 def read_scenario(path: Path) -> dict[str, Any]:
     """Return the tables of a scenario file, unchecked but for TOML's own rules."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise ScenarioError(f"there is no file {path}") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read", why=error.strerror or str(error)) from None
+        raise ScenarioError(f"there is no file {path}", why="--scenario names a TOML file") from None
     except UnicodeDecodeError:
         raise DataError(f"{path} is not a text file", why="a scenario is a TOML file in UTF-8") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataError(f"{path} cannot be read", why=why, fix="name a TOML file that you may read") from None
+    try:
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DataError(f"{path}: {error}", why="this is not TOML") from None
+        raise bad_toml(text, str(path), error) from None
 
 
 def put(tables: dict[str, Any], key: str, value: Any) -> None:
     """Write *value* at a dotted *key*; a text that stands for a whole table becomes that table first."""
-    *path, last = key.split(".")
+    table, _, metric = key.partition(".")
+    *path, last = (table, metric.strip("\"'")) if table == "thresholds" and metric else key.split(".")
     for depth, name in enumerate(path):
-        inner = tables.get(name)
+        inner = tables.get(name, {})
         if isinstance(inner, str) and depth == 0 and name in ("traffic", "network"):
             inner = {"file" if name == "traffic" else "kind": inner}
-        tables[name] = dict(inner) if isinstance(inner, Mapping) else {}
+        if not isinstance(inner, Mapping):
+            here = ".".join(path[: depth + 1])
+            raise ScenarioError(f"{here} = {inner!r}", why=f"a table is expected, for {key}", fix=f"write [{here}]")
+        tables[name] = dict(inner)
         tables = tables[name]
     tables[last] = value
 
 
+_KEY = re.compile(r"""[A-Za-z_][\w.]*|thresholds\.(["']?)[\w.()\s]+\1""")
+
+
 def setting(text: str) -> tuple[str, Any]:
-    """Read `key=value` of --set; the value is TOML where it can be, else text."""
+    """Read `key=value` of --set; the value is TOML where it can be, else text.
+
+    A metric is a key of the thresholds, with or without quotes: `thresholds.p99(ttft)=< 1 s`.
+    """
     key, sign, value = text.partition("=")
     key, value = key.strip(), value.strip()
-    if not sign or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
+    if not sign or not _KEY.fullmatch(key):
         raise ScenarioError(
             f'--set "{text}"', why="this is not key=value", fix="write for example --set fleet.replicas=4"
         )
@@ -200,19 +298,39 @@ def setting(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def scenario_from(tables: Mapping[str, Any], where: str, thresholds: Iterable[str] = ()) -> Scenario:
-    """Check *tables* (file, settings and flags together); *where* names them in an error."""
+COMMAND_LINE = "the command line"
+
+
+def scenario_from(
+    tables: Mapping[str, Any], where: str, thresholds: Iterable[str] = (), typed: Collection[str] = ()
+) -> Scenario:
+    """Check *tables* (file, settings and flags together) and lay the *thresholds* of flags over theirs.
+
+    *where* names the tables in an error, but for the keys that were *typed* on the command line.
+    """
     try:
         scenario = Scenario.model_validate(dict(tables))
     except ValidationError as error:
-        raise _as_scenario_error(wording(error, where)) from None
-    merged = {**scenario.thresholds}
-    for text in thresholds:
-        found = parse_threshold(text)
-        merged[found.metric] = found.text.removeprefix(found.metric).strip()
-    parse_thresholds(merged)
+        raise _as_scenario_error(wording(error, where), where, typed) from None
+    flags = (parse_threshold(text) for text in thresholds)
+    merged = {**_one_each(scenario.limits()), **_one_each(flags)}
     return scenario.model_copy(update={"thresholds": merged})
 
 
-def _as_scenario_error(error: FleetcastError) -> ScenarioError:
-    return ScenarioError(error.what, why=error.why, fix=error.fix)
+def _one_each(thresholds: Iterable[Threshold]) -> dict[str, str]:
+    """Return thresholds as a scenario writes them, metric by metric."""
+    found: dict[str, str] = {}
+    for threshold in thresholds:
+        metric = threshold.metric
+        if metric in found:
+            other = f"{metric} {found[metric]}"
+            raise ScenarioError(f'threshold "{threshold.text}"', why=f'there is "{other}" too', fix="keep one of them")
+        found[metric] = threshold.text.removeprefix(metric).strip()
+    return found
+
+
+def _as_scenario_error(error: FleetcastError, where: str, typed: Collection[str]) -> ScenarioError:
+    what = error.what.removeprefix(f"{where}: ")
+    key = what.split(" ")[0]
+    place = COMMAND_LINE if any(key == name or key.startswith(f"{name}.") for name in typed) else where
+    return ScenarioError(f"{place}: {what}", why=error.why, fix=error.fix)

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 
+from fleetcast.sim.estimate import ONE_SOURCE, Estimate
 from fleetcast.sim.metrics import LATENCIES, QUANTILES, metric_of
 from fleetcast.sim.replicate import Day, Layout, Study, play_days
 from fleetcast.sim.scenario import MOST_REPLICAS
-from fleetcast.sim.thresholds import Threshold, Verdict, judge
+from fleetcast.sim.thresholds import Threshold, judge
 
 CHOOSING_DAYS = 20
 HEAVIEST = 0.995
@@ -32,7 +33,7 @@ FIRST_LOOK = 4
 
 WORLD = "choosing"
 NO_LONGER_HELPS = 0.01
-"""A doubling that improves every missed threshold by less than this share is the last one tried."""
+"""A doubling that improves what is missed by less than this share is the last one tried."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,25 @@ class Choice:
     replicas: int
     meets: bool
     days: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One size on the choosing days: did it pass; else how many requests it left unfinished (a share), how many times
+    its limit the worst metric is (inf: beyond telling), and the mean TTFT of the rest.
+    """
+
+    passes: bool
+    unfinished: float = 0.0
+    miss: float = 0.0
+    ttft_s: float = 0.0
+
+    def no_better_than(self, other: Attempt) -> bool:
+        """Tell whether this attempt, with more replicas, is hardly any nearer to passing."""
+        pairs = [(self.unfinished, other.unfinished), (self.miss, other.miss)]
+        if math.isinf(self.miss) and math.isinf(other.miss):
+            pairs.append((self.ttft_s, other.ttft_s))
+        return all(mine >= (1 - NO_LONGER_HELPS) * theirs for mine, theirs in pairs)
 
 
 def helped(threshold: Threshold) -> bool:
@@ -63,13 +83,13 @@ def choose(
 ) -> Choice:
     """Return the smallest fleet that holds the *thresholds*, or the one where more replicas stop helping."""
     wanted = [threshold for threshold in thresholds if helped(threshold)]
-    seen: dict[int, tuple[bool, float]] = {}
+    seen: dict[int, Attempt] = {}
 
     def passes(replicas: int) -> bool:
         if replicas not in seen:
             tell(f"choosing the fleet: trying {replicas} replica{'s' if replicas > 1 else ''}")
             seen[replicas] = _try(study, wanted, replicas, workers)
-        return seen[replicas][0]
+        return seen[replicas].passes
 
     size = first_guess(study)
     if passes(size):
@@ -80,7 +100,7 @@ def choose(
     else:
         low, high = size, min(2 * size, MOST_REPLICAS)
         while not passes(high):
-            if high == MOST_REPLICAS or seen[high][1] > (1 - NO_LONGER_HELPS) * seen[low][1]:
+            if high == MOST_REPLICAS or seen[high].no_better_than(seen[low]):
                 return Choice(low, False, choosing_days(study))
             low, high = high, min(2 * high, MOST_REPLICAS)
     while high - low > 1:
@@ -114,16 +134,35 @@ def first_guess(study: Study) -> int:
     return min(MOST_REPLICAS, max(1, math.ceil(work / study.days.horizon_s)))
 
 
-def _try(study: Study, thresholds: Sequence[Threshold], replicas: int, workers: int) -> tuple[bool, float]:
-    """Play a size on the choosing days; return whether it passes, and by how much its worst threshold misses."""
+def _try(study: Study, thresholds: Sequence[Threshold], replicas: int, workers: int) -> Attempt:
+    """Play a size on the choosing days, or on the hardest of them where those settle it."""
     days: list[Day] = []
     runs, layout = choosing_days(study), choosing_layout(study)
     for some in (range(min(FIRST_LOOK, runs)), range(FIRST_LOOK, runs)):
         if not any(_hopeless(days, runs, threshold) for threshold in thresholds):
             days += play_days(study, replicas, some, workers, layout=layout)
-    verdicts = _verdicts(days, thresholds, study)
-    passes = len(days) == runs and all(verdict == "holds" for verdict, _ in verdicts)
-    return passes, max((miss for _, miss in verdicts), default=0.0)
+    estimates = [
+        (threshold, _settled(metric_of(days, threshold.metric, study.replica.noise_cv, enough=False), threshold))
+        for threshold in thresholds
+    ]
+    if len(days) == runs and all(judge(*pair) == "holds" for pair in estimates):
+        return Attempt(True)
+    offered = sum(day.offered for day in days)
+    ttft = [day.ttft_s[np.isfinite(day.ttft_s)] for day in days]
+    return Attempt(
+        False,
+        sum(day.unfinished for day in days) / offered if offered else 0.0,
+        max((_miss(threshold, estimate.value) for threshold, estimate in estimates), default=0.0),
+        float(np.sum([np.sum(run) for run in ttft])) / max(1, sum(len(run) for run in ttft)),
+    )
+
+
+def _settled(estimate: Estimate, threshold: Threshold) -> Estimate:
+    """Judge by its value what no fleet could make surer on these days: no error at all, or all samples of one run."""
+    best = 0.0 if threshold.op.startswith("<") else 1.0
+    if estimate.note == ONE_SOURCE or (threshold.unit == "1" and estimate.value == best):
+        return replace(estimate, low=None, high=None, note="")
+    return estimate
 
 
 def _hopeless(days: Sequence[Day], runs: int, threshold: Threshold) -> bool:
@@ -137,17 +176,10 @@ def _hopeless(days: Sequence[Day], runs: int, threshold: Threshold) -> bool:
     return above > (1 - QUANTILES[statistic]) * expected
 
 
-def _verdicts(days: Sequence[Day], thresholds: Sequence[Threshold], study: Study) -> list[tuple[Verdict, float]]:
-    found = []
-    for threshold in thresholds:
-        estimate = metric_of(days, threshold.metric, study.replica.noise_cv)
-        found.append((judge(threshold, estimate), _miss(threshold, estimate.value)))
-    return found
-
-
 def _miss(threshold: Threshold, value: float | None) -> float:
-    """Return how many times its limit a value is (or the limit the value, for a lower limit)."""
+    """Return how many times its limit a value is (or the limit the value, for a lower limit); the value at limit 0."""
     if value is None:
         return math.inf
-    above, below = (value, threshold.limit) if threshold.op.startswith("<") else (threshold.limit, value)
-    return above / below if below > 0 else math.inf
+    if threshold.op.startswith("<"):
+        return value / threshold.limit if threshold.limit > 0 else value
+    return threshold.limit / value if value > 0 else math.inf

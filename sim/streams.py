@@ -10,7 +10,18 @@ import zlib
 
 import numpy as np
 
-SOURCES = ("day", "arrivals", "lengths", "routing", "noise", "profile", "network there", "network back")
+SOURCES = (
+    "day",
+    "arrivals",
+    "lengths",
+    "routing",
+    "noise",
+    "profile",
+    "network there",
+    "network back",
+    "think",
+    "turns",
+)
 
 
 def _seed(seed: int, source: str, run: int, world: str) -> np.random.SeedSequence:

@@ -7,18 +7,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fleetcast.errors import ScenarioError
+from fleetcast.errors import ScenarioError, suggest
 from fleetcast.profiles import prices
 from fleetcast.profiles.curve import Curve, curve_of
 from fleetcast.profiles.hardware import instances
 from fleetcast.profiles.profile import Point, Profile
 from fleetcast.profiles.read import LoadedProfile
 from fleetcast.sim import network as net
-from fleetcast.sim.contract import POLICIES, Replica
+from fleetcast.sim.contract import Replica
 from fleetcast.sim.cost import Benchmark, Tariff, best_rate
+from fleetcast.sim.loops import loop_of
 from fleetcast.sim.replicate import Study, with_speed
 from fleetcast.sim.scenario import Scenario
 from fleetcast.sim.thresholds import Threshold
+from fleetcast.traffic.change import apply_changes
+from fleetcast.traffic.read import read_trace
 from fleetcast.traffic.resample import fit_days
 from fleetcast.traffic.trace import Trace
 
@@ -47,14 +50,9 @@ class Case:
 
 def make_case(scenario: Scenario, loaded: LoadedProfile, trace: Trace, thresholds: Sequence[Threshold]) -> Case:
     """Put together what a scenario plays; every mistake in it that can be known before playing is raised here."""
+    trace = apply_changes(trace, scenario.traffic_change or (), scenario.seed, read_trace)
     profile = loaded.profile
     curve = curve_of(profile)
-    if profile.engine.policy not in POLICIES:
-        raise ScenarioError(
-            f'{scenario.profile}: engine.policy = "{profile.engine.policy}"',
-            why=f"this version plays {', '.join(POLICIES)}",
-            fix='measure or write the profile for policy = "chunked"',
-        )
     instance = scenario.fleet.instance or profile.hardware.instance
     network = _network(scenario)
     study = Study(
@@ -69,6 +67,7 @@ def make_case(scenario: Scenario, loaded: LoadedProfile, trace: Trace, threshold
         drain_s=scenario.traffic.drain,
         latency_limits=_latency_limits(thresholds),
         overrides=_overrides(scenario),
+        loop=loop_of(scenario),
     )
     return Case(
         scenario,
@@ -85,6 +84,8 @@ def make_case(scenario: Scenario, loaded: LoadedProfile, trace: Trace, threshold
 def _network(scenario: Scenario) -> net.Network:
     settings, region = scenario.network, scenario.fleet.region
     client = settings.client_region or region
+    if region not in net.regions():
+        raise ScenarioError(f'fleet.region = "{region}"', why="no such region", fix=suggest(region, net.regions()))
     net.round_trip(client, region)  # checks the names, also where nothing is in between
     if settings.kind == "none":
         return net.NO_NETWORK
@@ -116,25 +117,49 @@ def _overrides(scenario: Scenario) -> dict[str, float]:
 def _replica(scenario: Scenario, profile: Profile, curve: Curve) -> Replica:
     """Return the limits of a replica (the profile's, or what overrides them) with the central speed."""
     engine = scenario.engine
-    seats = engine.max_num_seqs or profile.engine.max_num_seqs
+    seats = _at_most(MOST_SEATS, "engine.max_num_seqs", engine.max_num_seqs or profile.engine.max_num_seqs)
     extrapolate = engine.beyond == "extrapolate"
     limits = Replica(
         step_s=np.zeros(seats + 1),
         max_num_seqs=seats,
-        max_batched_tokens=engine.max_batched_tokens or profile.engine.max_batched_tokens,
-        kv_blocks=engine.kv_blocks or profile.engine.kv_blocks,
-        max_context=engine.max_context or profile.model.max_context,
+        max_batched_tokens=_at_most(
+            MOST_TOKENS,
+            "engine.max_batched_tokens",
+            engine.max_batched_tokens or profile.engine.max_batched_tokens,
+        ),
+        policy=engine.policy or profile.engine.policy,
+        max_prompts_per_iteration=engine.max_prompts_per_iteration or profile.engine.max_prompts_per_iteration,
+        batch_delay_s=profile.engine.batch_delay or 0.0 if engine.batch_delay is None else engine.batch_delay,
+        kv_blocks=_unless_absent("engine.kv_blocks", engine.kv_blocks or profile.engine.kv_blocks),
+        max_context=_unless_absent("model.max_context", engine.max_context or profile.model.max_context),
     )
     return with_speed(limits, curve.central, extrapolate, _overrides(scenario))
 
 
+MOST_SEATS = 65_536
+"""Sequences at once on one replica: some hundred times what engines run, and a table of every batch still fits."""
+
+MOST_TOKENS = 2**31 - 1
+
+
+def _at_most(most: int, name: str, value: int) -> int:
+    if value > most:
+        raise ScenarioError(f"{name} = {value}", why=f"it is at most {most:,}", fix=f"write {name} = {most}")
+    return value
+
+
+def _unless_absent(name: str, value: int | None) -> int | None:
+    return None if value is None else _at_most(MOST_TOKENS, name, value)
+
+
 def _latency_limits(thresholds: Sequence[Threshold]) -> tuple[tuple[str, float], ...]:
-    """Return the strictest upper limit on each per-request latency that a percentile threshold sets."""
+    """Return, per latency, what a request has to stay below: the strictest upper limit on a percentile of it."""
     found: dict[str, float] = {}
     for threshold in thresholds:
-        latency = threshold.metric.partition("(")[2].rstrip(")")
-        if latency in PER_REQUEST and threshold.op.startswith("<"):
-            found[latency] = min(threshold.limit, found.get(latency, np.inf))
+        statistic, _, latency = threshold.metric.rstrip(")").partition("(")
+        if latency in PER_REQUEST and statistic != "mean" and threshold.op.startswith("<"):
+            below = threshold.limit if threshold.op == "<" else float(np.nextafter(threshold.limit, np.inf))
+            found[latency] = min(below, found.get(latency, np.inf))
     return tuple(sorted(found.items()))
 
 

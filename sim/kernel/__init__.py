@@ -120,6 +120,7 @@ class Plane:
         self._control[plane.POOL] = clocked
         self._server = demand.server_s.copy() if loop else demand.server_s
         self._after = demand.after if demand.after is not None else np.zeros(1, np.int32)
+        self._home = demand.home_s if demand.home_s is not None else np.zeros(n if loop else 1)
         self._gap = demand.gap_s if demand.gap_s is not None else np.zeros(1)
         self._pending_s = np.zeros(n + 1 if loop else 1)
         self._pending = np.zeros(n + 1 if loop else 1, np.int64)
@@ -134,7 +135,8 @@ class Plane:
             self._f, self._g, self._due, self._fresh, self._ends, self._load,
             self._first, self._finish, self._where, self._following,
             self._produced, self._last_token, self._preemptions, self._admitted, self._ages,
-            self.histogram, self.occupancy, self._after, self._gap, self._pending_s, self._pending, self._control,
+            self.histogram, self.occupancy, self._after, self._home, self._gap, self._pending_s, self._pending,
+            self._control,
         )  # fmt: skip
         if self._control[plane.STOP] == plane.UNMEASURED:
             measured = np.flatnonzero(~np.isnan(self.replica.step_s))
@@ -150,6 +152,11 @@ class Plane:
     def reached(self) -> int:
         """How many requests have reached the front door."""
         return int(self._control[plane.REACHED])
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing is to come: every request with a time of its own arrived, and all of them are answered."""
+        return int(self._control[plane.ROW]) == self.demand.sent_by_clock and bool(np.isinf(self.next_event_s))
 
     @property
     def next_event_s(self) -> float:

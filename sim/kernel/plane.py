@@ -271,7 +271,7 @@ def need_of(limits, prompt, output):
 
 
 @INNER
-def answer(row, t, rates, server, after, gap, pending_s, pending, control):
+def answer(row, t, rates, server, after, home, gap, pending_s, pending, control):
     """Closed loop: let whoever has the answer to *row*, which left the server at *t*, send the next request."""
     following = int(after[row])
     if following == NEXT_OF_POOL:
@@ -279,7 +279,7 @@ def answer(row, t, rates, server, after, gap, pending_s, pending, control):
         control[POOL] += 1
     if following < 0:
         return
-    time = t + gap[following]
+    time = t + home[row] + gap[following]
     if time > rates[STOP_AT]:
         return
     server[following] = time
@@ -559,7 +559,7 @@ def count_run(histogram, n, base, kvn, first, last):
 @INNER
 def finish(
     f, g, r, heap, fresh, t, limits, rates, server, inputs, outputs, first_token, finished,
-    produced, last_token, histogram, occupancy, after, gap, pending_s, pending, control,
+    produced, last_token, histogram, occupancy, after, home, gap, pending_s, pending, control,
 ):  # fmt: skip
     """End the iteration, or run, that ends at *t*: hand out tokens; return how many requests left."""
     policy = limits[POLICY]
@@ -615,7 +615,7 @@ def finish(
                 g[r, BLOCKS] -= (context + 15) >> 4
             left += 1
             if loop:
-                answer(row, t, rates, server, after, gap, pending_s, pending, control)
+                answer(row, t, rates, server, after, home, gap, pending_s, pending, control)
     for i in range(g[r, FRESH]):
         row = fresh[r, i]
         made = 1
@@ -637,7 +637,7 @@ def finish(
                 g[r, BLOCKS] -= (context + 15) >> 4
             left += 1
             if loop:
-                answer(row, t, rates, server, after, gap, pending_s, pending, control)
+                answer(row, t, rates, server, after, home, gap, pending_s, pending, control)
         else:
             push(heap, r, n, ((now + outputs[row] - made) << ROW_BITS) | row)
             n += 1
@@ -654,7 +654,7 @@ def finish(
 def advance(
     until, seed, limits, rates, step, server, inputs, outputs, pick, f, g, due, fresh, ends, load,
     first_token, finished, where, following, produced, last_token, preemptions, admitted, ages,
-    histogram, occupancy, after, gap, pending_s, pending, control,
+    histogram, occupancy, after, home, gap, pending_s, pending, control,
 ):  # fmt: skip
     """Play every event up to and including time *until*; the state is in the arrays, so it can be called again."""
     clocked = limits[LOOP_ROWS]
@@ -685,7 +685,7 @@ def advance(
             if (limited and (tokens + 15) >> 4 > limits[KV_BLOCKS]) or tokens > limits[MAX_CONTEXT]:
                 control[REJECTED] += 1
                 if loop:
-                    answer(row, arrival, rates, server, after, gap, pending_s, pending, control)
+                    answer(row, arrival, rates, server, after, home, gap, pending_s, pending, control)
                 continue
             r = 0
             if replicas > 1:
@@ -731,7 +731,7 @@ def advance(
             if g[r, PHASE] != IDLE:
                 left = finish(
                     f, g, r, due, fresh, end, limits, rates, server, inputs, outputs, first_token, finished,
-                    produced, last_token, histogram, occupancy, after, gap, pending_s, pending, control,
+                    produced, last_token, histogram, occupancy, after, home, gap, pending_s, pending, control,
                 )  # fmt: skip
             begin(
                 f, g, due, fresh, end, r, seed, limits, rates, step, server, inputs, outputs,

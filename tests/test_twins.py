@@ -76,7 +76,8 @@ def loops(draw: st.DrawFn) -> Demand:
     gap = rng.choice([0.0, 0.01, 0.25, 3.0], n) * draw(st.sampled_from([0.0, 1.0]))
     gap *= rng.choice([1.0, rng.random()], n)
     stop = draw(st.sampled_from([math.inf, math.inf, 5.0]))
-    return Demand(server, open_.input_tokens, open_.output_tokens, open_.pick, after, gap, stop)
+    home = draw(st.sampled_from([None, rng.choice([0.0, 0.05], n)]))
+    return Demand(server, open_.input_tokens, open_.output_tokens, open_.pick, after, gap, home, stop)
 
 
 def played(demand: Demand, replica: Replica, count: int, routing: str, interpreted: bool) -> Plane:

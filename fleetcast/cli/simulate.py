@@ -62,7 +62,7 @@ def run(file: Path | None, flags: Mapping[str, Any], settings: Sequence[str], th
     from fleetcast.sim.study import make_case
 
     case = make_case(scenario, loaded, trace, scenario.limits())
-    for note in trace.notes:
+    for note in case.trace.notes:
         _say(f"note: {note}")
     if not is_compiled():
         _say("compiling the simulation kernel (once; it takes some seconds)")

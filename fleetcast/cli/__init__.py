@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
+
+STOPPED = 130  # what Typer makes of Ctrl-C
 
 
 def main() -> None:
@@ -10,14 +13,21 @@ def main() -> None:
     from fleetcast.cli.app import app
     from fleetcast.errors import FleetcastError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ is no reason to fail
     try:
         app()
     except FleetcastError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == STOPPED:
+            print("stopped; nothing was written", file=sys.stderr)
+        raise
+    except MemoryError:
+        print("error: not enough memory\n  play fewer days at once: --workers 1", file=sys.stderr)
+        sys.exit(2)
     except Exception:
         import traceback
 

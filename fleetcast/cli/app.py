@@ -10,6 +10,15 @@ import typer
 from fleetcast.cli import prices, profile, report, traffic
 from fleetcast.cli.profile import Format
 
+
+def whole(text: str) -> int:
+    """Read a whole number, or say what was given instead."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{text}" is not a whole number; write for example 4') from None
+
+
 app = typer.Typer(
     invoke_without_command=True,
     no_args_is_help=True,
@@ -29,14 +38,22 @@ def simulate(
     scenario: Annotated[Path | None, typer.Option(metavar="FILE", help="A scenario file; flags override it.")] = None,
     profile: Annotated[str | None, typer.Option(metavar="NAME|FILE", help="What was measured: g6e-int8.")] = None,
     traffic: Annotated[str | None, typer.Option(metavar="FILE", help="What users send: weekday.parquet.")] = None,
-    replicas: Annotated[int | None, typer.Option(help="Fixed fleet; left out: the smallest that will do.")] = None,
+    replicas: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Fixed fleet; left out: the smallest that will do.")
+    ] = None,
     routing: Annotated[str | None, typer.Option(help="least-outstanding, round-robin, random, …")] = None,
     region: Annotated[str | None, typer.Option(help="Region of the fleet.")] = None,
     client_region: Annotated[str | None, typer.Option(help="Region of the clients; left out: the fleet's.")] = None,
     network: Annotated[str | None, typer.Option(help="privatelink, public, or none.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Random days to play.  [default: 20]")] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same result.  [default: 0]")] = None,
-    workers: Annotated[int | None, typer.Option(help="Days played at once; left out: one per core.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Random days to play.  [default: 20]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="The same seed gives the same result.  [default: 0]")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Days played at once; left out: one per core.")
+    ] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Play the trace as recorded in every run.")] = False,
     threshold: Annotated[
         list[str] | None, typer.Option(metavar='"p99(ttft) < 500 ms"', help="A limit to hold; repeatable.")

@@ -33,23 +33,19 @@ def run(file: Path | None, flags: Mapping[str, Any], settings: Sequence[str], th
     """Simulate, print and write; return the exit code."""
     started = time.perf_counter()
     from fleetcast.profiles.read import load_profile
-    from fleetcast.sim.scenario import put, read_scenario, scenario_from, setting
+    from fleetcast.sim.scenario import COMMAND_LINE, put, read_scenario, scenario_from, setting
 
-    tables: dict[str, Any] = read_scenario(file) if file else {}
-    beside = _beside(tables, file)
-    for text in settings:
-        put(tables, *setting(text))
-    for key, value in flags.items():
+    tables: dict[str, Any] = _beside(read_scenario(file), file.parent) if file else {}
+    typed = [setting(text) for text in settings] + list(flags.items())
+    for key, value in typed:
         put(tables, key, value)
     how = _settings(tables)
     for key, example in REQUIRED.items():
         if key not in tables:
             raise ScenarioError(f"--{key} is missing", why="there is nothing to simulate", fix=f"add {example}")
     tables.setdefault("as_of", date.today().isoformat())
-    scenario = scenario_from(tables, str(file) if file else "the command line", thresholds)
-    if beside:
-        update = {"traffic": scenario.traffic.model_copy(update={"file": beside})}
-        scenario = scenario.model_copy(update=update)
+    where = str(file) if file else COMMAND_LINE
+    scenario = scenario_from(tables, where, thresholds, [key for key, _ in typed])
     loaded = load_profile(scenario.profile)
 
     from fleetcast.traffic.read import read_trace
@@ -57,10 +53,11 @@ def run(file: Path | None, flags: Mapping[str, Any], settings: Sequence[str], th
     trace = read_trace(scenario.traffic.file)
 
     from fleetcast.sim.kernel import is_compiled
-    from fleetcast.sim.output import RESULTS, as_json, output_folder
+    from fleetcast.sim.output import REPORT, RESULTS, as_json, output_folder
     from fleetcast.sim.result import simulate
     from fleetcast.sim.study import make_case
 
+    _spare(how.out, (scenario.profile, scenario.traffic.file, file))
     case = make_case(scenario, loaded, trace, scenario.limits())
     for note in case.trace.notes:
         _say(f"note: {note}")
@@ -77,27 +74,53 @@ def run(file: Path | None, flags: Mapping[str, Any], settings: Sequence[str], th
 
             folder.write(RESULTS, as_json(result.data))
             tell("drawing the report")
-            write_report(result.data, folder.path("report.html"))
+            write_report(result.data, folder.path(REPORT))
     tell("")
-    if how.format == "json":
-        sys.stdout.write(as_json(result.data))
-    else:
-        from fleetcast.cli.profile import console
-        from fleetcast.reports.terminal import summary
+    try:
+        if how.format == "json":
+            sys.stdout.write(as_json(result.data))
+        else:
+            from fleetcast.cli.profile import console
+            from fleetcast.reports.terminal import summary
 
-        console().print(summary(result.data, written=str(how.out / "report.html") if how.out else None))
+            console().print(summary(result.data, written=str(how.out / REPORT) if how.out else None))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; the exit code is still the verdict
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     _say(f"{time.perf_counter() - started:.1f} s on {how.workers} worker{'s' if how.workers > 1 else ''}")
     return result.exit_code
 
 
-def _beside(tables: Mapping[str, Any], file: Path | None) -> str | None:
-    """Return the traffic file beside the scenario file, where it is there and not in the current folder."""
+def _beside(tables: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Take the files that a scenario names from beside it, where they are there and not in the current folder."""
+    from fleetcast.profiles.read import library
+
+    def found(name: object) -> object:
+        if not isinstance(name, str) or name in library() or os.path.exists(name):
+            return name
+        there = os.path.join(folder, name)
+        return there if os.path.exists(there) else name
+
     traffic = tables.get("traffic")
-    name = traffic.get("file") if isinstance(traffic, Mapping) else traffic
-    if file is None or not isinstance(name, str) or Path(name).exists():
-        return None
-    there = file.parent / name
-    return str(there) if there.exists() else None
+    if isinstance(traffic, Mapping):
+        tables["traffic"] = {key: found(value) if key == "file" else value for key, value in traffic.items()}
+    elif traffic is not None:
+        tables["traffic"] = found(traffic)
+    if "profile" in tables:
+        tables["profile"] = found(tables["profile"])
+    return tables
+
+
+def _spare(out: Path | None, inputs: Sequence[str | Path | None]) -> None:
+    """Refuse to write the results over what they come from."""
+    from fleetcast.sim.output import FILES
+
+    for name in FILES if out else ():
+        target = os.path.join(str(out), name)
+        for file in inputs:
+            if file is not None and os.path.exists(target) and os.path.exists(file) and os.path.samefile(file, target):
+                why = f"--out {out} would write its {name} over it"
+                raise ScenarioError(f"{file} is an input of this simulation", why=why, fix="name another folder")
 
 
 def _settings(tables: dict[str, Any]) -> Settings:
@@ -113,7 +136,7 @@ def _settings(tables: dict[str, Any]) -> Settings:
     if out is not None and (not isinstance(out, str) or not out):
         raise ScenarioError(f"out = {out!r}", fix='write for example --out "out"')
     folder = Path(out) if out else None
-    if folder and folder.exists() and not folder.is_dir():
+    if folder and os.path.exists(folder) and not os.path.isdir(folder):
         raise DataError(f"--out {folder} is a file", why="results are written into a folder", fix="name a folder")
     return Settings(
         workers,

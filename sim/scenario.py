@@ -175,7 +175,8 @@ def _changes(value: object) -> object:
         try:
             check_change(row)
         except ScenarioError as error:
-            raise Mistake(str(place), row, error.what, error.fix) from None
+            why = f"{error.what}: {error.why}" if error.why else error.what
+            raise Mistake(str(place), row, why, error.fix) from None
     return tuple(dict(row) for row in value) or None
 
 
@@ -187,7 +188,8 @@ def _changes(value: object) -> object:
         try:
             check_change(row)
         except ScenarioError as error:
-            raise Mistake(str(place), row, error.what, error.fix) from None
+            why = f"{error.what}: {error.why}" if error.why else error.what
+            raise Mistake(str(place), row, why, error.fix) from None
     return tuple(dict(row) for row in value) or None
 
 

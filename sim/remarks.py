@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fleetcast.errors import FleetcastError
+from fleetcast.profiles.memory import kv_blocks_of
+from fleetcast.profiles.range import measured_lengths
 from fleetcast.sim import network as net
+from fleetcast.sim.contract import BLOCK_TOKENS
 from fleetcast.sim.cost import Bill
 from fleetcast.sim.estimate import Estimate
 from fleetcast.sim.sizing import Choice
 from fleetcast.sim.study import Case, offered_where
+
+OUTSIDE = 0.05
+"""Shares of requests whose length was not measured below this are not worth an alert: tails are always longer."""
 
 WORTH_TELLING = 0.001
 """Shares of busy time below this are not worth an alert."""
@@ -48,6 +55,21 @@ def alerts(
         add("modelled-batch",
             f"{100 * basis['modelled']:.1f} % of busy time ran at modelled batch sizes, not measured ones; "
             "each run draws a speed", basis["modelled"], f"simulate profile show {scenario.profile}")  # fmt: skip
+    for which, what in (("input_tokens", "prompt"), ("output_tokens", "answer")):
+        span = measured_lengths(profile, which)
+        if span is not None:
+            tokens = getattr(case.trace, which)
+            outside = float(((tokens < span[0]) | (tokens > span[1])).mean())
+            if outside > OUTSIDE:
+                measured = f"{span[0]:,.0f}" if span[0] == span[1] else f"{span[0]:,.0f}–{span[1]:,.0f}"
+                add(f"{what}-length", f"{100 * outside:.1f} % of requests have {what}s of another length than was "
+                    f"measured ({measured} tokens)", outside, "measure with lengths like your traffic's")  # fmt: skip
+    cache = _kv_tokens(case)
+    wanted = case.study.replica.max_num_seqs * float((case.trace.input_tokens + case.trace.output_tokens / 2).mean())
+    if cache is not None and wanted > cache:
+        add("kv-memory", f"{case.study.replica.max_num_seqs} sequences of this traffic hold {wanted:,.0f} tokens, the "
+            f"KV cache of {case.instance} some {cache:,}", None,
+            f"--set engine.kv_blocks={cache // BLOCK_TOKENS}")  # fmt: skip
     if any(line.inferred for line in account.lines):
         items = ", ".join(dict.fromkeys(line.item for line in account.lines if line.inferred))
         add("inferred-price", f"price of {items} in {scenario.fleet.region} is inferred from us-east-1",
@@ -63,6 +85,17 @@ def alerts(
     if scenario.runs == 1 and not case.study.certain:
         add("one-run", "a single run has no interval", None, "simulate with --runs 20")
     return found
+
+
+def _kv_tokens(case: Case) -> int | None:
+    """Return the KV cache of the instance in tokens where it can be derived and the run does not limit it."""
+    if case.study.replica.kv_blocks is not None:
+        return None
+    try:
+        blocks = kv_blocks_of(case.profile)
+    except FleetcastError:
+        return None
+    return None if blocks is None else blocks * BLOCK_TOKENS
 
 
 def assumptions(case: Case) -> list[dict[str, str]]:

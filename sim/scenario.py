@@ -22,7 +22,6 @@ from fleetcast.profiles.read import bad_toml, wording
 from fleetcast.sim.contract import POLICIES, ROUTINGS
 from fleetcast.sim.thresholds import Threshold, parse_threshold, parse_thresholds
 from fleetcast.traffic.change import check_change
-from fleetcast.traffic.change import check_change
 
 SCHEMA = 1
 MOST_REPLICAS = 10_000
@@ -180,19 +179,6 @@ def _changes(value: object) -> object:
     return tuple(dict(row) for row in value) or None
 
 
-def _changes(value: object) -> object:
-    """Take [[traffic_change]] tables as they are, checked one by one."""
-    if not isinstance(value, list | tuple) or not all(isinstance(row, Mapping) for row in value):
-        raise Mistake("", value, "tables are expected", 'write [[traffic_change]] change = "spike", at = "14 h", …')
-    for place, row in enumerate(value):
-        try:
-            check_change(row)
-        except ScenarioError as error:
-            why = f"{error.what}: {error.why}" if error.why else error.what
-            raise Mistake(str(place), row, why, error.fix) from None
-    return tuple(dict(row) for row in value) or None
-
-
 class Scenario(Table):
     """One what-if, fully resolved but for the files it names."""
 
@@ -205,7 +191,6 @@ class Scenario(Table):
     as_of: Annotated[str | None, BeforeValidator(lambda v: v if v is None else _as_of(v))] = None
     users: Users | None = None
     sessions: Sessions | None = None
-    traffic_change: Annotated[tuple[dict[str, Any], ...] | None, BeforeValidator(_changes)] = None
     traffic_change: Annotated[tuple[dict[str, Any], ...] | None, BeforeValidator(_changes)] = None
     fleet: Fleet = Fleet()
     engine: Engine = Engine()

@@ -22,8 +22,6 @@ from fleetcast.sim.scenario import Scenario
 from fleetcast.sim.thresholds import Threshold
 from fleetcast.traffic.change import apply_changes
 from fleetcast.traffic.read import read_trace
-from fleetcast.traffic.change import apply_changes
-from fleetcast.traffic.read import read_trace
 from fleetcast.traffic.resample import fit_days
 from fleetcast.traffic.trace import Trace
 
@@ -52,7 +50,6 @@ class Case:
 
 def make_case(scenario: Scenario, loaded: LoadedProfile, trace: Trace, thresholds: Sequence[Threshold]) -> Case:
     """Put together what a scenario plays; every mistake in it that can be known before playing is raised here."""
-    trace = apply_changes(trace, scenario.traffic_change or (), scenario.seed, read_trace)
     trace = apply_changes(trace, scenario.traffic_change or (), scenario.seed, read_trace)
     profile = loaded.profile
     curve = curve_of(profile)

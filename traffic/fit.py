@@ -256,45 +256,64 @@ def _with_wander(model: TrafficModel, steps: _Steps, group: NDArray[np.int64], n
         share = np.bincount(of_day[good], weights=counted[good], minlength=of_day.max() + 1)
         wanted = np.bincount(of_day[good], weights=expected[good], minlength=of_day.max() + 1)
         adjusted = expected * np.divide(share, wanted, out=np.ones_like(wanted), where=wanted > 0)[of_day]
-        used = 24 * len(np.unique(group)) + len(wanted)
-        found = _residual(counted, adjusted, HOUR, int(good.sum()) - used)
+        cells = 24 * len(np.unique(group))
+        found = _residual(counted, adjusted, HOUR, cells, 24, breaks=False)
         if found is not None:
             layers.append(found)
             if model.day_basis != "assumed":
-                own = found.cv**2 / 24 * (1 + found.correlation) / max(1 - found.correlation, 1 / 24)
+                own = found.cv**2 * _level_share(found.correlation, 24)
                 model = replace(model, day_cv=math.sqrt(max(model.day_cv**2 - own, 0.0)))
-        elif int(good.sum()) - used < 24:
+        elif int(good.sum()) * 23 / 24 - cells < 24:
             notes.append("how hours differ from the week's rate cannot be told: too few hours for each cell")
     if steps.step_s == MINUTE:
         hours = len(steps.requests) // 60
         table = steps.requests[: hours * 60].reshape(hours, 60)
         level = np.repeat(table.mean(axis=1, keepdims=True), 60, axis=1)
         if np.nanmean(level) >= 2:
-            found = _residual(table.ravel(), level.ravel(), MINUTE, hours * 59, breaks=60)
+            found = _residual(table.ravel(), level.ravel(), MINUTE, 0, 60, breaks=True)
             layers += [found] if found is not None else []
     return replace(model, wander=tuple(layers))
 
 
 def _residual(
-    counted: Floats, expected: Floats, step_s: Seconds, free: int, breaks: int | None = None
+    counted: Floats, expected: Floats, step_s: Seconds, cells: int, level: int, breaks: bool
 ) -> Wander | None:
-    """Return the layer that explains the residuals beyond Poisson noise; None where nothing is left, or too little."""
+    """Return the layer that explains the residuals beyond Poisson noise; None where nothing is left, or too little.
+
+    *expected* has *cells* fitted values, and its level was set to what was counted over every *level* steps, which took
+    the layer's mean over them away: variance and covariance are given back what that mean had (`_level_share`).
+    """
     good = ~np.isnan(counted) & (expected > 0)
-    if free < 24 or not good.any():
+    steps = int(good.sum())
+    free = steps * (1 - 1 / level) - cells
+    if free < 24:
         return None
     extra = np.where(good, counted - expected, 0.0)
-    scale = int(good.sum()) / free
     squares = float((expected[good] ** 2).sum())
-    variance = (float((extra[good] ** 2).sum()) * scale - float(expected[good].sum())) / squares
+    total = float(expected[good].sum())
+    scale = steps / max(steps - cells, 1)
+    variance = (float((extra[good] ** 2).sum()) * scale - total * (1 - 1 / level)) / squares
     pairs = good[1:] & good[:-1]
     if breaks:
-        pairs &= (np.arange(1, len(good)) % breaks) != 0
+        pairs &= (np.arange(1, len(good)) % level) != 0
     weight = float((expected[1:] * expected[:-1])[pairs].sum())
-    noise = math.sqrt(2 / max(free, 1)) * float(expected[good].sum()) / squares
+    noise = math.sqrt(2 / free) * total / squares
     if variance <= 2 * noise or not weight:
         return None
-    covariance = float((extra[1:] * extra[:-1])[pairs].sum()) / weight
-    return Wander(step_s, math.sqrt(variance), float(np.clip(covariance / variance, 0.0, 0.99)))
+    covariance = (float((extra[1:] * extra[:-1])[pairs].sum()) * scale + total / level) / weight
+    seen = covariance / variance
+    low, high = 0.0, 0.99
+    for _ in range(40):
+        middle = (low + high) / 2
+        lost = _level_share(middle, level)
+        low, high = (middle, high) if (middle - lost) / (1 - lost) < seen else (low, middle)
+    return Wander(step_s, math.sqrt(variance / (1 - _level_share(low, level))), low)
+
+
+def _level_share(correlation: float, steps: int) -> float:
+    """Return the variance of the mean over *steps* of an autoregression, as a share of its variance."""
+    lags = np.arange(1, steps)
+    return float(1 + 2 * ((1 - lags / steps) * correlation**lags).sum()) / steps
 
 
 def _with_dispersion(model: TrafficModel, traffic: Trace | Counts, notes: list[str]) -> TrafficModel:

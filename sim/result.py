@@ -7,6 +7,7 @@ and seed give the same bytes. Numbers are rounded to ten significant digits.
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -141,10 +142,18 @@ def command(case: Case) -> str:
     shown = {"profile", "runs", "seed", "replay", "thresholds", "schema", "traffic.file", "fleet.replicas"}
     for key, value in _changed(scenario.resolved(), _defaults(case)):
         if key not in shown:
-            words += ["--set", f"{key}={value}"]
+            words += ["--set", f"{key}={value if isinstance(value, str) else _toml(value)}"]
     for threshold in case.thresholds if scenario.thresholds else ():
         words += ["--threshold", threshold.text]
     return shlex.join(words)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
 
 
 def _defaults(case: Case) -> dict[str, Any]:

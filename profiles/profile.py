@@ -7,29 +7,55 @@ modelled or priced. Times are seconds and rates are per second once read; in the
 
 from __future__ import annotations
 
-import datetime
 import math
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from fleetcast import units
-from fleetcast.errors import ScenarioError, suggest
 from fleetcast.profiles import hardware as catalogue
+from fleetcast.profiles.fields import (
+    Amount,
+    Count,
+    Date,
+    Duration,
+    Mistake,
+    Mixing,
+    NotNegative,
+    Positive,
+    Rate,
+    Share,
+    Size,
+    Table,
+    Text,
+    Whole,
+)
+
+__all__ = [
+    "ASSUMED_TOKEN_CV",
+    "EXAMPLES",
+    "SCHEMA",
+    "Assumption",
+    "Duration",
+    "Durations",
+    "Engine",
+    "Hardware",
+    "Mistake",
+    "Mixing",
+    "Model",
+    "Point",
+    "Profile",
+    "Provenance",
+    "Share",
+    "Source",
+    "Step",
+    "Table",
+    "Text",
+    "TokenCount",
+]
 
 SCHEMA = 1
 ASSUMED_TOKEN_CV = 0.6  # of token counts whose mean alone was published: lognormal with this spread
-
-
-class Mistake(ValueError):
-    """One wrong value in a profile; *key* is the path below the table it was found in, "" for the table itself."""
-
-    def __init__(self, key: str, value: object, why: str, fix: str = "") -> None:
-        super().__init__(why)
-        self.key, self.value, self.why, self.fix = key, value, why, fix
 
 
 @dataclass(frozen=True)
@@ -39,96 +65,6 @@ class Assumption:
     text: str
     value: str
     source: str
-
-
-def _read_with(parse: Callable[[object, str], float]) -> Callable[[object], float]:
-    """Turn a parser of `fleetcast.units` into a validator: its error gets its place from the caller."""
-
-    def validate(value: object) -> float:
-        try:
-            number = parse(value, "")
-        except ScenarioError as error:
-            raise Mistake("", value, error.why, error.fix) from None
-        if number < 0:
-            raise Mistake("", value, "it cannot be negative")
-        return number
-
-    return validate
-
-
-def _bytes(value: object, where: str) -> float:
-    return units.size(value, where) if isinstance(value, str) else units.size(f"{_number(value)!r} B", where)
-
-
-def _rate(value: object, where: str) -> float:
-    if not isinstance(value, str):
-        return _number(value)
-    per = {"/s": 1.0, "/min": 1 / 60.0, "/h": 1 / 3_600.0}
-    parts = units.split_quantity(value)
-    if parts is None or parts[1] not in per:
-        raise Mistake("", value, "this is not a rate of requests", 'write for example "1.2 /s"')
-    return parts[0] * per[parts[1]]
-
-
-def _share(value: object, where: str) -> float:
-    return units.share(value, where) if isinstance(value, str) else _number(value)
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Mistake("", value, "a finite number is expected")
-    return float(value)
-
-
-def _count(value: object) -> int | float:
-    number = _number(value)
-    if number <= 0:
-        raise Mistake("", value, "it must be > 0")
-    return int(number) if number.is_integer() else number
-
-
-def _mixing(value: object) -> float:
-    if value == "max":
-        return math.inf
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < math.inf:
-        raise Mistake("", value, "mixing is a number from 1 (times add up) to max", 'write 1 or "max"')
-    return float(value)
-
-
-def _date(value: object) -> object:
-    text = value.isoformat() if isinstance(value, datetime.date) else value
-    if not isinstance(text, str) or not re.fullmatch(r"\d{4}(-\d\d(-\d\d)?)?", text):
-        raise Mistake("", value, "this is not a date", 'write for example "2026-07-20", "2026-07" or "2026"')
-    return text
-
-
-Duration = Annotated[float, BeforeValidator(_read_with(units.duration))]
-Size = Annotated[float, BeforeValidator(_read_with(_bytes))]
-Rate = Annotated[float, BeforeValidator(_read_with(_rate)), Field(gt=0)]
-Share = Annotated[float, BeforeValidator(_read_with(_share)), Field(le=1)]
-Mixing = Annotated[float, BeforeValidator(_mixing)]
-Whole = Annotated[int, Field(strict=True, ge=1)]
-Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-Text = Annotated[str, Field(min_length=1)]
-Date = Annotated[str, BeforeValidator(_date)]
-
-
-class Table(BaseModel):
-    """A TOML table whose keys are all known; an unknown one is named with the nearest that exists."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _know_every_key(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            known = [field.alias or name for name, field in cls.model_fields.items()]
-            names = {*known, *cls.model_fields}
-            for key, value in data.items():
-                if key not in names:
-                    raise Mistake(str(key), value, "there is no such key", suggest(str(key), known))
-        return data
 
 
 class Model(Table):
@@ -156,7 +92,7 @@ class Hardware(Table):
 
     instance: Text
     accelerator: Text | None = None
-    count: Annotated[int | float, BeforeValidator(_count)] = 1
+    count: Amount = 1
 
     @model_validator(mode="before")
     @classmethod
@@ -292,29 +228,54 @@ class TokenCount(Table):
         return self.tokens is None and self.cv is None
 
 
+class Provenance(Table):
+    """The file a point was read from: the tool that wrote it, and what its bytes hash to."""
+
+    tool: Text
+    version: Text | None = None
+    file: Text | None = None
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    date: Date | None = None
+    command: Text | None = None
+
+
 class Point(Table):
     """One benchmark run: how the load was applied, and what came out.
 
     `closed` keeps `concurrency` users busy, `open` sends requests at `rate`, `static` starts `batch` sequences together
-    and waits for the last one: `latency` is then the time until the whole batch is done, which is no TTFT.
+    and waits for the last one: `latency` is then the time until the whole batch is done, which is no TTFT. Two points
+    of one load are repeats. `requests` are the completed ones, `unfinished` those cut off when the run ended; `warmup`
+    and `warmup_requests` came before and are not counted. Of an open point `burstiness` is the shape of gamma gaps,
+    `max_concurrency` the most that its client lets be in flight, `achieved_rate` the rate it really sent at.
     """
 
     kind: Literal["closed", "open", "static"]
     concurrency: Whole | None = None
     rate: Rate | None = None
-    arrivals: Literal["poisson", "constant"] | None = None
+    arrivals: Literal["poisson", "constant", "gamma"] | None = None
+    burstiness: Positive | None = None
+    max_concurrency: Whole | None = None
     batch: Whole | None = None
     requests: Whole | None = None
+    duration: Annotated[Duration, Field(gt=0)] | None = None
+    warmup: Duration | None = None
+    warmup_requests: Count | None = None
     input_tokens: TokenCount | None = None
     output_tokens: TokenCount | None = None
     output_tps: Positive | None = None
+    total_tps: Positive | None = None  # prompt tokens included
+    request_throughput: Rate | None = None  # completed requests
+    achieved_rate: Rate | None = None
+    mean_concurrency: Positive | None = None  # requests in flight, as the tool measured it
     ttft: Durations | None = None
     tpot: Durations | None = None
     itl: Durations | None = None
     e2e: Durations | None = None
     latency: Annotated[Duration, Field(gt=0)] | None = None
     errors: Share | None = None
+    unfinished: Count | None = None
     note: Text | None = None
+    provenance: Provenance | None = None
 
     LOAD: ClassVar = {"closed": "concurrency", "open": "rate", "static": "batch"}
 
@@ -324,13 +285,14 @@ class Point(Table):
         if getattr(self, mine) is None:
             example = {"concurrency": "concurrency = 16", "rate": 'rate = "1.2 /s"', "batch": "batch = 64"}[mine]
             raise Mistake(mine, None, f'a point of kind "{self.kind}" needs it', f"add {example}")
-        owners = {"concurrency": "closed", "rate": "open", "arrivals": "open", "batch": "static", "latency": "static"}
+        owners = {"concurrency": "closed", "batch": "static", "latency": "static"}
+        owners |= dict.fromkeys(("rate", "arrivals", "burstiness", "max_concurrency", "achieved_rate"), "open")
         for key, owner in owners.items():
             if owner != self.kind and getattr(self, key) is not None:
                 raise Mistake(
                     key, getattr(self, key), f'only a point of kind "{owner}" has it, this one is {self.kind}'
                 )
-        figures = ("output_tps", "ttft", "tpot", "itl", "e2e", "latency")
+        figures = ("output_tps", "total_tps", "request_throughput", "ttft", "tpot", "itl", "e2e", "latency")
         if all(getattr(self, key) is None for key in figures):
             raise Mistake("", self.kind, "this point has no measurement", f"add one of {', '.join(figures)}")
         return self

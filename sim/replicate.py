@@ -14,6 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from fleetcast.errors import FleetcastError
 from fleetcast.profiles.curve import Curve, StepModel
 from fleetcast.sim import network as net
 from fleetcast.sim.contract import Demand, Replica
@@ -144,13 +145,26 @@ def play_days(
     keep: Sequence[int] = (),
     layout: Layout | None = None,
 ) -> Iterator[Day]:
-    """Play the *runs* on *workers* threads (the kernel needs no interpreter lock) and yield them in order."""
-    jobs = (delayed(play_day)(study, replicas, run, run in keep, layout) for run in runs)
+    """Play the *runs* on *workers* threads (the kernel needs no interpreter lock) and yield them in order.
+
+    An error is raised in its place in that order, so it does not depend on the workers either.
+    """
     if workers == 1 or len(runs) == 1:
-        yield from (function(*arguments, **options) for function, arguments, options in jobs)
+        yield from (play_day(study, replicas, run, run in keep, layout) for run in runs)
         return
+    jobs = (delayed(_day_or_error)(study, replicas, run, run in keep, layout) for run in runs)
     with Parallel(n_jobs=workers, prefer="threads", return_as="generator", pre_dispatch=workers, batch_size=1) as pool:
-        yield from pool(jobs)
+        for day in pool(jobs):
+            if isinstance(day, FleetcastError):
+                raise day
+            yield day
+
+
+def _day_or_error(study: Study, replicas: int, run: int, keep: bool, layout: Layout | None) -> Day | FleetcastError:
+    try:
+        return play_day(study, replicas, run, keep, layout)
+    except FleetcastError as error:
+        return error
 
 
 def play_day(study: Study, replicas: int, run: int, keep: bool = False, layout: Layout | None = None) -> Day:

@@ -87,7 +87,8 @@ class OutputFolder:
 
     def discard(self) -> None:
         """Leave nothing behind."""
-        self._close()
+        with suppress(OSError, pa.ArrowException):  # where the disk is full, a table cannot be ended either
+            self._close()
         shutil.rmtree(self.temporary, ignore_errors=True)
         self._leave()
 

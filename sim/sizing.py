@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
+from fleetcast.errors import NotMeasured
 from fleetcast.sim.estimate import ONE_SOURCE, Estimate
 from fleetcast.sim.metrics import LATENCIES, QUANTILES, metric_of
 from fleetcast.sim.replicate import Day, Layout, Study, play_days
@@ -48,16 +49,19 @@ class Choice:
 @dataclass(frozen=True)
 class Attempt:
     """One size on the choosing days: did it pass; else how many requests it left unfinished (a share), how many times
-    its limit the worst metric is (inf: beyond telling), and the mean TTFT of the rest.
+    its limit the worst metric is (inf: beyond telling), the mean TTFT of the rest; or it met a batch not measured.
     """
 
     passes: bool
     unfinished: float = 0.0
     miss: float = 0.0
     ttft_s: float = 0.0
+    measured: bool = True
 
     def no_better_than(self, other: Attempt) -> bool:
         """Tell whether this attempt, with more replicas, is hardly any nearer to passing."""
+        if not self.measured or not other.measured:
+            return False
         pairs = [(self.unfinished, other.unfinished), (self.miss, other.miss)]
         if math.isinf(self.miss) and math.isinf(other.miss):
             pairs.append((self.ttft_s, other.ttft_s))
@@ -81,14 +85,20 @@ def choose(
     workers: int,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Choice:
-    """Return the smallest fleet that holds the *thresholds*, or the one where more replicas stop helping."""
+    """Return the smallest fleet that holds the *thresholds*, or the one where more replicas stop helping.
+
+    A size that would need a batch above what was measured does not pass: a larger one may never need it.
+    """
     wanted = [threshold for threshold in thresholds if helped(threshold)]
     seen: dict[int, Attempt] = {}
 
     def passes(replicas: int) -> bool:
         if replicas not in seen:
             tell(f"choosing the fleet: trying {replicas} replica{'s' if replicas > 1 else ''}")
-            seen[replicas] = _try(study, wanted, replicas, workers)
+            try:
+                seen[replicas] = _try(study, wanted, replicas, workers)
+            except NotMeasured:
+                seen[replicas] = Attempt(False, measured=False)
         return seen[replicas].passes
 
     size = first_guess(study)

@@ -11,6 +11,7 @@ from datetime import datetime
 
 import numpy as np
 import pytest
+from house import ROOT
 from numpy.typing import NDArray
 
 from fleetcast.errors import FleetcastError, ScenarioError
@@ -238,3 +239,5 @@ def test_a_change_that_is_none_is_refused_with_what_was_meant(row: dict[str, obj
 def test_every_change_says_what_it_does_to_the_dispersion() -> None:
     assert len(change.CHANGES) == 10
     assert all(change.CHANGES.values())
+    page = (ROOT / "docs" / "traffic.md").read_text(encoding="utf-8")
+    assert [name for name in change.CHANGES if f"| `{name}` |" not in page] == []

@@ -440,6 +440,20 @@ def test_an_archive_of_a_bomb_is_refused(tmp_path: Path) -> None:
         read_traffic(path)
 
 
+def test_a_damaged_archive_and_a_reply_that_is_no_text(file: Write, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "c.tgz", "w:gz") as archive:
+        archive.add(file("".join(f"{600 * k},1.0,1,Gamma,1,1\n" for k in range(2_000)), "chunk-0-trace.csv"))
+    spoilt = bytearray((tmp_path / "c.tgz").read_bytes())
+    spoilt[len(spoilt) // 2 :] = bytes(len(spoilt) - len(spoilt) // 2)
+    with pytest.raises(DataError):
+        read_traffic(file(bytes(spoilt), "spoilt.tgz"))
+    whole = json.loads(capture("2026-03-04T05:00:09Z", {"prompt_tokens": 12, "completion_tokens": 4}))
+    broken = json.loads(json.dumps(whole))
+    broken["captureData"]["endpointOutput"]["data"] = base64.b64encode(b"\xff\xfe\x00").decode()
+    report = read_traffic(file("\n".join(map(json.dumps, [whole, broken])))).report
+    assert (report.kept, report.dropped) == (1, {"without a length": 1})
+
+
 def test_options_are_checked() -> None:
     for bad in (
         {"sampling": 0.0},

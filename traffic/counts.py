@@ -20,8 +20,8 @@ from fleetcast.units import Seconds
 MOST_STEPS = 12_000_000
 """The longest series: twenty years of minutes."""
 
-MOST_REQUESTS = 400_000_000
-"""The most arrivals that are drawn at once: some 6 GB."""
+MOST_REQUESTS = 50_000_000
+"""The most arrivals that are drawn at once, for which some 4 GB of memory are needed."""
 
 
 @dataclass(frozen=True, eq=False)

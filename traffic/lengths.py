@@ -22,6 +22,8 @@ from fleetcast.errors import ScenarioError, suggest
 MOST_LENGTH = 10_000_000
 """The longest prompt or answer that is taken for one: the largest context windows announced hold 10 M tokens."""
 
+_CHUNK = 1 << 20  # pairs drawn at once, which bounds the memory
+
 Floats = NDArray[np.float64]
 
 
@@ -91,9 +93,12 @@ class LengthModel:
         from scipy.special import ndtr
 
         normal = 2 * math.sin(math.pi * self.rank_correlation / 6)  # Pearson of the scores, for Spearman of the ranks
-        one = rng.standard_normal(n)
-        other = normal * one + math.sqrt(1 - normal**2) * rng.standard_normal(n)
-        inputs, outputs = self.input.lengths(ndtr(one)), self.output.lengths(ndtr(other))
+        inputs, outputs = np.empty(n, np.int32), np.empty(n, np.int32)
+        for first in range(0, n, _CHUNK):
+            last = min(first + _CHUNK, n)
+            one = rng.standard_normal(last - first)
+            other = normal * one + math.sqrt(1 - normal**2) * rng.standard_normal(last - first)
+            inputs[first:last], outputs[first:last] = self.input.lengths(ndtr(one)), self.output.lengths(ndtr(other))
         if self.most_together is not None:
             outputs = np.minimum(outputs, np.maximum(self.most_together - inputs, 1)).astype(np.int32)
         return inputs, outputs

@@ -7,8 +7,10 @@ model.
 
 from __future__ import annotations
 
+import lzma
 import os
 import stat
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -154,7 +156,7 @@ def _read_packed(path: Path, packed: str, options: Options) -> Reading:
 
     try:
         archive = packed in ("gzip", "bzip2", "xz") and tarfile.is_tarfile(path)
-    except (OSError, EOFError):
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
         archive = False
     if archive:
         return servegen.read(path, options)

@@ -69,6 +69,8 @@ def read_console(path: Path, lines: list[str], options: Options) -> Reading:
     labels: dict[int, str] = {}
     for row in (column_names(line) for line in lines[:first]):
         labels |= {place: f"{labels.get(place, '')} {name}".strip() for place, name in enumerate(row) if place}
+    if not width:
+        raise DataError(f"{path} has no series", why="its rows are dates alone", fix="export it again")
     names = [labels.get(place, f"series {place}") for place in range(1, width + 1)]
     averages = [name for name in names if re.search(r"\b(average|avg)\b", name, re.IGNORECASE)]
     if averages:

@@ -33,6 +33,17 @@ def recognises(first: Any) -> bool:
     return isinstance(first, dict) and "captureData" in first and "eventMetadata" in first
 
 
+def _text(data: Any) -> Any:
+    """Return bytes as text; what is not UTF-8 (a cut reply, an image) has its broken characters replaced."""
+    import polars as pl
+
+    try:
+        return data.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        texts = [None if raw is None else raw.decode(errors="replace") for raw in data.to_list()]
+        return pl.Series(data.name, texts, dtype=pl.String)
+
+
 def files_of(folder: Path) -> list[Path]:
     """Return the .jsonl files below *folder* by path, which is by hour."""
     found = []
@@ -70,7 +81,7 @@ def read(path: Path, files: list[Path], options: Options) -> Reading:
         unread += bad
         data, encoding = table[f"{_OUT}.data"], table[f"{_OUT}.encoding"].str.to_uppercase()
         coded = (encoding == "BASE64").fill_null(False)
-        plain = data.str.decode("base64", strict=False).cast(pl.String, strict=False)
+        plain = _text(data.str.decode("base64", strict=False))
         body = pl.select(pl.when(coded).then(plain).otherwise(data)).to_series()
         frames.append(
             pl.DataFrame(

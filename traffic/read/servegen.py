@@ -10,8 +10,10 @@ histogram per field says nothing of pairs: input and output are drawn independen
 from __future__ import annotations
 
 import ast
+import lzma
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -216,7 +218,7 @@ def _members(path: Path) -> Iterator[tuple[tuple[str, str], bytes]]:
                 if match and file is not None:
                     room -= member.size
                     yield (match[1], match[2]), file.read()
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError) as error:
         raise DataError(f"{path} is damaged", why=str(error), fix="copy it again") from None
 
 

@@ -172,8 +172,15 @@ def _changed(table: dict[str, Any], default: dict[str, Any], path: str = "") -> 
 
 
 def _sha256(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the hash of a file, or of a folder's files with their names."""
+    where = Path(path)
+    if where.is_dir():
+        whole = hashlib.sha256()
+        for file in sorted(file for file in where.rglob("*") if file.is_file()):
+            whole.update(f"{file.relative_to(where).as_posix()} {_sha256(str(file))}\n".encode())
+        return whole.hexdigest()
+    with where.open("rb") as file_:
+        return hashlib.file_digest(file_, "sha256").hexdigest()
 
 
 def _bounds(estimate: Estimate) -> dict[str, float | None]:

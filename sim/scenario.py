@@ -73,10 +73,25 @@ Yes = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
+class Reading(Table):
+    """What the traffic file does not say itself: the options of `simulate traffic convert`, which are checked there."""
+
+    columns: dict[str, str] | None = None
+    time_unit: Text | None = None
+    time_zone: Text | None = None
+    sampling: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    strict: Yes | None = None
+    failures: Text | None = None
+    values: Text | None = None
+    missing: Text | None = None
+    lengths: Text | None = None
+
+
 class Traffic(Table):
     """The file, how much days differ from each other, and how long after its end a random day may still drain."""
 
     file: Text
+    read: Reading | None = None
     day_cv: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.3
     drain: Duration = 21_600.0
 

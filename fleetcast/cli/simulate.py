@@ -10,9 +10,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetcast.errors import DataError, ScenarioError, suggest
+
+if TYPE_CHECKING:
+    from fleetcast.sim.scenario import Reading
 
 REQUIRED = {"profile": "--profile g6e-int8", "traffic": "--traffic weekday.parquet"}
 KEEP = ("first", "all", "none")
@@ -50,7 +53,7 @@ def run(file: Path | None, flags: Mapping[str, Any], settings: Sequence[str], th
 
     from fleetcast.traffic.read import read_trace
 
-    trace = read_trace(scenario.traffic.file)
+    trace = read_trace(scenario.traffic.file, **_options(scenario.traffic.read))
 
     from fleetcast.sim.kernel import is_compiled
     from fleetcast.sim.output import REPORT, RESULTS, as_json, output_folder
@@ -121,6 +124,16 @@ def _spare(out: Path | None, inputs: Sequence[str | Path | None]) -> None:
             if file is not None and os.path.exists(target) and os.path.exists(file) and os.path.samefile(file, target):
                 why = f"--out {out} would write its {name} over it"
                 raise ScenarioError(f"{file} is an input of this simulation", why=why, fix="name another folder")
+
+
+def _options(reading: Reading | None) -> dict[str, Any]:
+    """Return the keywords with which the traffic file is read."""
+    found = {} if reading is None else reading.model_dump(exclude_none=True)
+    if "lengths" in found:
+        from fleetcast.traffic.modelfile import lengths_from
+
+        found["lengths"] = lengths_from(found["lengths"])
+    return found
 
 
 def _settings(tables: dict[str, Any]) -> Settings:

@@ -184,7 +184,8 @@ def no_lengths(path: str | Path, reading: Reading) -> DataError:
         f"{path} holds counts, not requests ({reading.report.format})",
         why="counts say when requests come, not how long they are",
         fix=f"add a length model, one of {', '.join(PRESETS)} or a file:\n"
-        f"  simulate traffic convert {path} day.parquet --lengths chat",
+        f"  simulate traffic convert {path} day.parquet --lengths chat\n"
+        "  simulate … --set traffic.read.lengths=chat",
     )
 
 

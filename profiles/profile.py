@@ -121,7 +121,10 @@ class Hardware(Table):
 
 
 class Engine(Table):
-    """The serving engine and its limits; absent `kv_blocks` (of 16 tokens) are derived or unlimited."""
+    """The serving engine and its limits; absent `kv_blocks` (of 16 tokens) are derived or unlimited.
+
+    `assumed` names the keys of this table that nobody stated: a calibration may choose them.
+    """
 
     name: Text | None = None
     version: Text | None = None
@@ -131,6 +134,7 @@ class Engine(Table):
     max_prompts_per_iteration: Whole | None = None  # prefill-first
     batch_delay: Duration | None = None  # dynamic
     kv_blocks: Whole | None = None
+    assumed: tuple[Literal["policy", "max_num_seqs"], ...] = ()
 
 
 class Source(Table):
@@ -274,6 +278,7 @@ class Point(Table):
     latency: Annotated[Duration, Field(gt=0)] | None = None
     errors: Share | None = None
     unfinished: Count | None = None
+    empty: Count | None = None  # completed without a token, and counted with a first token after 0 s
     note: Text | None = None
     provenance: Provenance | None = None
 

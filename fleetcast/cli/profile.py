@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 
-app = typer.Typer(no_args_is_help=True, help="Measured serving profiles: list them, look into one.")
+app = typer.Typer(no_args_is_help=True, help="Measured serving profiles: list them, look into one, import, check.")
 
 
 class Format(StrEnum):

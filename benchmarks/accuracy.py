@@ -51,7 +51,7 @@ class Judged:
 def judge(pair: Pair) -> Judged:
     """Calibrate a pair and predict its held-out points."""
     began = time.perf_counter()
-    fit = calibrate(pair.calibrate, pair.limits, pair.unknown)
+    fit = calibrate(pair.calibrate, pair.limits, pair.unknown, active_share=pair.active_share)
     found = tuple(row for bench in pair.predict for row in predict(fit, bench))
     return Judged(pair, fit, found, time.perf_counter() - began)
 

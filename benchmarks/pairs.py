@@ -34,6 +34,7 @@ class Pair:
     beyond: frozenset[str] = frozenset()
     hard: str = ""
     family: str = ""
+    active_share: float | None = None
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -96,7 +97,7 @@ def gb10(data: Path) -> Iterator[Pair]:
             f"GB10 Qwen3.6-35B {workload.split('_')[0]}", "anud18/qwen36-vllm-aiperf-benchmark",
             tuple(b for b in found if b.kind == "closed"), tuple(b for b in found if b.kind == "open"),
             Replica(NO_STEP, 32, 2048),
-            beyond=frozenset({"r0.8", "r1.0", "r1.2"} if workload == "agent_flat" else ()), family="gb10",
+            beyond=frozenset({"r0.8", "r1.0", "r1.2"} if workload == "agent_flat" else ()), family="gb10", active_share=0.1,
         )  # fmt: skip
 
 
@@ -125,8 +126,9 @@ def sweeps(data: Path) -> Iterator[Pair]:
             f"{config} {first['engine']} {first['model'].split('/')[-1]} {first['precision']} {first['hardware']}",
             "pChitral/vllm-cost-meter", tuple(found[r] for r in (1.0, 10.0, 50.0) if r in found),
             tuple(found[r] for r in (5.0, 25.0, 100.0, 200.0) if r in found),
-            Replica(NO_STEP, 1024, 8192), Open(policy=sglang, seats=True),
+            Replica(NO_STEP, 1024, 8192), Open(policy=sglang, seats=True, tokens=not sglang),
             frozenset(b.name for r, b in found.items() if r > 0.97 * most), family="sweeps",
+            active_share=0.1 if "moe" in first["architecture"] else None,
         )  # fmt: skip
 
 

@@ -52,7 +52,9 @@ def predict(
         found = play(bench, fit.shape.replica(x), 5_000 + run, False, wanted)
         rows.append([found[key] for key in wanted])
     table = np.array(rows)
-    table *= np.exp(np.array([fit.discrepancy.get(family(key), 0.03) for key in wanted]) * rng.standard_normal(table.shape))
+    table *= np.exp(
+        np.array([fit.discrepancy.get(family(key), 0.03) for key in wanted]) * rng.standard_normal(table.shape)
+    )
     middle = play_middle(fit, bench, wanted)
     edge = (1.0 - level) / 2.0
     low, high = np.nanquantile(table, [edge, 1.0 - edge], axis=0)
@@ -65,7 +67,9 @@ def predict(
 def play_middle(fit: Fit, bench: Bench, keys: Sequence[Key], runs: int = 9) -> np.ndarray:
     """Return the median over *runs* replays of *bench* at the best vector."""
     replica = fit.shape.replica(fit.x)
-    table = [[found[key] for key in keys] for found in (play(bench, replica, 9_000 + s, False, keys) for s in range(runs))]
+    table = [
+        [found[key] for key in keys] for found in (play(bench, replica, 9_000 + s, False, keys) for s in range(runs))
+    ]
     return np.asarray(np.nanmedian(np.array(table), axis=0))
 
 

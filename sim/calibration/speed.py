@@ -1,7 +1,8 @@
 """The step model as a vector of numbers without limits of sign, so that a fit can move freely.
 
 The step is piecewise linear in the batch with slopes >= 0: its first value and every slope are logarithms, neighbouring
-slopes are thought to be alike. A prompt of mean length takes Q, of which a share is fixed. `mixing` is kept as 1/m: 1 is
+slopes are thought to be alike. A mixture of experts reads more weights the more experts a batch calls upon: a term that rises
+as 1 - (1 - share)^n and saturates, with the share of the weights that one token reads. A prompt of mean length takes Q, of which a share is fixed. `mixing` is kept as 1/m: 1 is
 the sum of prompt and decode parts, 0 the longer of both. Priors are wide: they decide only what no figure tells.
 """
 
@@ -18,7 +19,7 @@ from fleetcast.profiles.curve import StepModel
 from fleetcast.sim.calibration.bench import Bench, Floats
 from fleetcast.sim.contract import Replica
 
-LIKE_NEIGHBOUR = 0.7  # sd of the difference of neighbouring log slopes
+LIKE_NEIGHBOUR = 0.35  # sd of the difference of neighbouring log slopes
 MAX_BELOW = 0.03  # 1/mixing below this counts as "max"
 LEAST_SLOPE = 1e-9
 
@@ -38,6 +39,7 @@ class Shape:
     with_noise: bool
     centre: Floats
     spread: Floats
+    active_share: float | None = None
 
     @property
     def slopes(self) -> int:
@@ -49,7 +51,18 @@ class Shape:
         """What the numbers of a vector are, in order."""
         slopes = tuple(f"log slope above {node:g}" for node in self.nodes[:-1])
         tail = ("log prompt", "logit fixed share", "log overhead", "1/mixing")
-        return ("log step 1", *slopes, *tail, *(("kv",) if self.with_kv else ()), *(("log noise",) if self.with_noise else ()))
+        return (
+            "log step 1",
+            *slopes,
+            *tail,
+            *(("kv",) if self.with_kv else ()),
+            *(("log noise",) if self.with_noise else ()),
+        )
+
+    @property
+    def times(self) -> list[int]:
+        """Which numbers are logarithms of an iteration's time: all move together when a machine runs slower."""
+        return [i for i, name in enumerate(self.names) if name.startswith(("log step", "log slope", "log prompt", "log exp"))]
 
     def bounds(self) -> tuple[Floats, Floats]:
         """Return the lowest and the highest value of every number."""
@@ -73,11 +86,18 @@ class Shape:
     def model(self, x: Floats) -> StepModel:
         """Return the step model of *x*, with an entry for every node."""
         k = 1 + self.slopes
-        times = math.exp(x[0]) + np.concatenate(([0.0], np.cumsum(np.exp(x[1:k]) * np.diff(self.nodes))))
+        nodes = self.nodes
+        times = math.exp(x[0]) + np.concatenate(([0.0], np.cumsum(np.exp(x[1:k]) * np.diff(nodes))))
+        if self.active_share is not None:
+            more = 2.0 ** np.arange(1, math.floor(math.log2(max(2.0, nodes[-1]))) + 1)
+            fine = np.unique(np.concatenate([nodes, more[more < nodes[-1]]]))
+            full = math.exp(x[k + 4 + self.with_kv])
+            times = np.interp(fine, nodes, times) + full * (covered(fine, self.active_share) - self.active_share)
+            nodes = fine
         prompt, share = math.exp(x[k]), 1.0 / (1.0 + math.exp(-x[k + 1]))
         inverse = float(np.clip(x[k + 3], 0.0, 1.0))
         return StepModel(
-            batch=self.nodes.astype(np.int64),
+            batch=nodes.astype(np.int64),
             time_s=times,
             prefill_fixed_s=prompt * share,
             prefill_per_token_s=prompt * (1.0 - share) / self.mean_prompt,
@@ -94,6 +114,11 @@ class Shape:
     def replica(self, x: Floats) -> Replica:
         """Return a replica that runs at the speed of *x*, also above the last node."""
         return replica_of(self.model(x), self.limits)
+
+
+def covered(batch: Floats, share: float) -> Floats:
+    """Return the share of a mixture's weights that a batch reads if every token picks its own *share* at random."""
+    return np.asarray(1.0 - (1.0 - share) ** batch)
 
 
 def replica_of(speed: StepModel, limits: Replica) -> Replica:
@@ -141,6 +166,7 @@ def guess(
     with_kv: bool,
     with_noise: bool,
     first_step: tuple[float, float] | None = None,
+    active_share: float | None = None,
 ) -> tuple[Shape, Floats]:
     """Return the shape of a fit of *benches* and a vector to start from, read off their figures.
 
@@ -163,16 +189,20 @@ def guess(
     mean_prompt = max(1.0, float(np.mean([b.mean_input for b in benches])))
     overhead = min(0.1 * min(ttft), 0.004) if ttft else 0.002
     centre = [math.log(start), *([math.log(whole_rise)] * len(rise)), math.log(prompt), -1.0, math.log(overhead), 0.0]
-    spread = [1.5, *([1.5] * len(rise)), 1.5, 1.2, 1.2, 0.35]
+    spread = [1.5, *([1.5] * len(rise)), 1.5, 1.2, 1.2, 0.6]
     if first_step is not None:
         centre[0], spread[0] = math.log(first_step[0]), first_step[1]
     x = [math.log(start), *np.log(rise), math.log(prompt), -1.0, math.log(overhead), 0.1]
     if with_kv:
         centre, spread, x = [*centre, 0.0], [*spread, 1.0], [*x, 0.1]
+    if active_share is not None:
+        full = math.log(max(0.3 * start, 0.3 * (token[-1] - token[0])))
+        centre, spread, x = [*centre, full], [*spread, 1.2], [*x, full]
     if with_noise:
         centre, spread, x = [*centre, math.log(0.02)], [*spread, 0.7], [*x, math.log(0.02)]
     shape = Shape(
-        nodes, limits, mean_prompt, context, with_kv, with_noise, np.array(centre, float), np.array(spread, float)
+        nodes, limits, mean_prompt, context, with_kv, with_noise, np.array(centre, float), np.array(spread, float),
+        active_share,
     )
     return shape, np.array(x, float)
 

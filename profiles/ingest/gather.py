@@ -339,7 +339,8 @@ def _same_run(a: Run, b: Run) -> bool:
 
     A CSV has two decimals of milliseconds, so three figures must agree then; two are enough with all digits.
     """
-    if a.load and b.load and dict(a.load) != dict(b.load):
+    told_both = a.about.keys() & b.about.keys() & set(SETTINGS)
+    if (a.load and b.load and dict(a.load) != dict(b.load)) or any(a.about[key] != b.about[key] for key in told_both):
         return False
     one, other = _key_figures(a), _key_figures(b)
     gaps = {key: abs(one[key] - other[key]) for key in one.keys() & other.keys()}

@@ -22,6 +22,7 @@ from fleetcast.profiles.read import bad_toml, wording
 from fleetcast.sim.contract import POLICIES, ROUTINGS
 from fleetcast.sim.thresholds import Threshold, parse_threshold, parse_thresholds
 from fleetcast.traffic.change import check_change
+from fleetcast.units import DAY
 
 SCHEMA = 1
 MOST_REPLICAS = 10_000
@@ -70,6 +71,7 @@ def _limits_table(value: object) -> object:
 
 
 Yes = Annotated[bool, Field(strict=True)]
+Short = Annotated[Duration, Field(le=DAY)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
@@ -167,9 +169,9 @@ class NetworkSettings(Table):
 
     kind: Literal["privatelink", "public", "none"] = "privatelink"
     client_region: Text | None = None
-    privatelink_latency: Duration = 0.0003
-    round_trip: Duration | None = None
-    tail: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.06
+    privatelink_latency: Short = 0.0003
+    round_trip: Short | None = None
+    tail: Annotated[float, Field(ge=1, le=1_000, allow_inf_nan=False)] = 1.06
     new_connection_share: Share = 0.01
     tls: Annotated[Literal["1.3", "1.2", "none"], BeforeValidator(_tls)] = "1.3"
     endpoint_zones: Annotated[int, Field(strict=True, ge=1, le=6)] = 1

@@ -24,6 +24,7 @@ from fleetcast.traffic.change import apply_changes
 from fleetcast.traffic.read import read_trace
 from fleetcast.traffic.resample import fit_days
 from fleetcast.traffic.trace import Trace
+from fleetcast.units import DAY
 
 PER_REQUEST = ("ttft", "tpot", "e2e")
 """Latencies that every request has, so that goodput can be counted by them."""
@@ -133,7 +134,12 @@ def _replica(scenario: Scenario, profile: Profile, curve: Curve) -> Replica:
         kv_blocks=_unless_absent("engine.kv_blocks", engine.kv_blocks or profile.engine.kv_blocks),
         max_context=_unless_absent("model.max_context", engine.max_context or profile.model.max_context),
     )
-    return with_speed(limits, curve.central, extrapolate, _overrides(scenario))
+    replica = with_speed(limits, curve.central, extrapolate, _overrides(scenario))
+    for name in ("prefill_fixed", "prefill_per_token", "kv_per_token", "request_overhead", "time"):
+        longest = np.nanmax(replica.step_s) if name == "time" else getattr(replica, f"{name}_s")
+        if longest > DAY:
+            raise ScenarioError(f"step.{name} = {longest:g} s", why="that is longer than a day", fix="check its unit")
+    return replica
 
 
 MOST_SEATS = 65_536

@@ -78,6 +78,7 @@ def refused(place: Path, *words: object) -> str:
         (("--set", "traffic.drain=3"), ("traffic.drain = 3", "needs a unit", "3 ")),
         (("--set", "engine.max_num_seqs=100000"), ("engine.max_num_seqs = 100000", "65,536")),
         (("--set", "engine.kv_blocks=99999999999999999999999"), ("engine.kv_blocks", "≤")),
+        (("--set", "step.prefill_per_token=1e300 s"), ("step.prefill_per_token = 1e+300 s", "longer than a day")),
         (("--set", "fleet"), ('--set "fleet"', "key=value")),
         (("--set", "out=3"), ()),
         (("--threshold", "p99(ttft) < 500"), ("p99(ttft) needs a unit", '"p99(ttft) < 500 ms"')),
@@ -183,6 +184,7 @@ def test_a_trace_cut_short(place: Path, kept: int) -> None:
             lambda text: text.replace("max_num_seqs = 4", f"max_num_seqs = 4\nkv_blocks = {10**20}"),
             ("engine.kv_blocks", "2,147,483,647"),
         ),
+        (lambda text: text.replace('"16 ms"', '"16 d"'), ("step.time = 1.3824e+06 s", "longer than a day")),
     ],
 )
 def test_a_profile_with_a_mistake(place: Path, change: Callable[[str], str], parts: tuple[str, ...]) -> None:

@@ -161,6 +161,8 @@ def test_a_second_threshold_on_a_metric_is_not_dropped_in_silence(
         ({"network": {"round_trip": 18}}, "network.round_trip = 18", 'write "18 ms"'),
         ({"network": {"tls": 1.1}}, 'network.tls = "1.1"', "known: 1.3, 1.2, none"),
         ({"network": {"tail": 0.9}}, "network.tail = 0.9", "it must be ≥ 1"),
+        ({"network": {"tail": 1e300}}, "network.tail = 1e+300", "it must be ≤ 1000"),
+        ({"network": {"round_trip": "1e9 s"}}, 'network.round_trip = "1e9 s"', "it must be ≤ 86400"),
         ({"traffic": {"file": "t", "day_cv": float("nan")}}, "traffic.day_cv = nan", "finite number"),
         ({"traffic": {"file": "t", "drain": "-1 s"}}, 'traffic.drain = "-1 s"', "cannot be negative"),
         ({"traffic": 3}, "traffic = 3", "a table is expected"),

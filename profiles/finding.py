@@ -88,14 +88,15 @@ def request_rate(point: Point) -> float | None:
 
 def response(point: Point) -> tuple[float, bool] | None:
     """Return the mean response time, and whether it is one: a median or a sum of means stands in for it."""
-    if point.e2e is not None and point.e2e.mean is not None:
+    if point.e2e is not None and point.e2e.mean:
         return point.e2e.mean, True
-    if point.e2e is not None and point.e2e.p50 is not None:
+    if point.e2e is not None and point.e2e.p50:
         return point.e2e.p50, False
     first, between, output = middle(point.ttft), gap(point), output_length(point)
     if first is None or between is None or output is None:
         return None
-    return first + max(0.0, output - 1) * between, False
+    whole = first + max(0.0, output - 1) * between
+    return (whole, False) if whole > 0 else None
 
 
 def in_flight(point: Point) -> float | None:

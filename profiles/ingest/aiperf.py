@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from fleetcast.errors import DataError
@@ -225,7 +226,7 @@ def _flags(command: str) -> dict[str, str]:
         words = shlex.split(command[:20_000])
     except ValueError:
         return {}
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip_longest(words, words[1:], fillvalue="")
     return {word[2:]: "" if value.startswith("--") else value for word, value in pairs if word.startswith("--")}
 
 

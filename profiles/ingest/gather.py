@@ -330,8 +330,9 @@ def _once(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     return kept, notes
 
 
-def _told(run: Run) -> int:
-    return sum(len(value) if isinstance(value, Mapping) else 1 for value in run.figures.values())
+def _told(run: Run) -> tuple[bool, int]:
+    """How much a run tells: its load before all, for without it the rest is no point."""
+    return bool(run.load), sum(len(value) if isinstance(value, Mapping) else 1 for value in run.figures.values())
 
 
 def _same_run(a: Run, b: Run) -> bool:

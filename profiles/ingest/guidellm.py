@@ -120,7 +120,7 @@ def _about(report: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, st
 
 def _load(strategy: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the load of a strategy; `throughput` keeps as many requests in flight as it is allowed."""
-    kind = strategy.get("type_") or strategy.get("kind")
+    kind = str(strategy.get("type_") or strategy.get("kind"))
     if kind == "synchronous":
         return closed(1)
     if kind in ("constant", "poisson"):

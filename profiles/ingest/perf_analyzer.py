@@ -30,13 +30,15 @@ def runs(document: Document) -> Iterator[Run]:
         where = f"{document.path}:{number}"
         at = v.positive(row.get(kind), f"{where}: {kind}")
         stats = {
-            name.removesuffix(" latency").lower(): row[name] for name in document.header if name.endswith(" latency")
+            name.removesuffix(" latency").lower(): row.get(name)
+            for name in document.header
+            if name.endswith(" latency")
         }
         if at is None:
             raise DataError(f"{where}: {kind} is missing", why=f"read is {KNOWN}")
         load = closed(max(1, round(at))) if kind == LOADS[0] else open_loop(at, None)
         figures = some(
-            request_throughput=v.positive(row["Inferences/Second"], f"{where}: Inferences/Second"),
+            request_throughput=v.positive(row.get("Inferences/Second"), f"{where}: Inferences/Second"),
             e2e=v.named(stats, v.STATISTICS, 1e-6, f"{where}: latency"),
         )
         yield Run(document.path, document.sha256, NAME, "2", load, figures, place=f":{number}")

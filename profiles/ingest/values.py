@@ -24,6 +24,8 @@ SECONDS: Mapping[str, float] = {
     "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "milliseconds": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0,
 }  # fmt: skip
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+LARGEST = 1e15  # of a number in a result file: tokens, nanoseconds, bytes
+SMALLEST = 1e-12  # what is less is nothing
 GROUPS = 32  # of a histogram of token lengths
 _NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
 _ABSENT = frozenset({"", "-", "–", "n/a", "na", "none", "null"})
@@ -51,9 +53,11 @@ def number(value: object, where: str) -> float | None:
         raise DataError(f"{where} = {shown(value)}", why="this is beyond any measurement") from None
     if not math.isfinite(found):
         raise DataError(f"{where} = {shown(value)}", why="this is not a measurement: did the run complete?")
+    if found > LARGEST:
+        raise DataError(f"{where} = {shown(value)}", why="this is beyond any measurement")
     if found < 0:
         raise DataError(f"{where} = {shown(value)}", why="a measurement cannot be negative")
-    return found
+    return found if found >= SMALLEST else 0.0
 
 
 def count(value: object, where: str) -> int | None:
@@ -104,7 +108,7 @@ def several(value: object, where: str) -> NDArray[np.float64]:
         found = np.asarray(value, dtype=np.float64)
     except OverflowError:
         raise DataError(f"{where}", why="it holds a number beyond any measurement") from None
-    wrong = ~np.isfinite(found) | (found < 0)
+    wrong = ~(found <= LARGEST) | (found < 0)
     if wrong.any():
         at = int(np.argmax(wrong))
         raise DataError(f"{where}[{at}] = {shown(value[at])}", why="a measurement is finite and not negative")

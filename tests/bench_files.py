@@ -386,6 +386,13 @@ def sweep() -> dict[str, Any]:
     }
 
 
+def aggregate() -> dict[str, Any]:
+    """Averages over three repeats; how load was applied stands in the folder's name alone."""
+    cell = sweep()["per_combination_metrics"][1]
+    meta = {"aggregation_type": "confidence", "num_profile_runs": 3, "num_successful_runs": 3}
+    return {"schema_version": "1.0", "aiperf_version": "0.8.0", "metadata": meta, "metrics": cell["metrics"]}
+
+
 SWEEP_CSV = """\
 concurrency,request_throughput_avg_mean,request_throughput_avg_std,ttft_p99_ms_mean,ttft_p99_ms_std,output_token_throughput_avg_mean
 4,8.0,0.1,180.0,2.0,328.0
@@ -444,6 +451,8 @@ FILES = {
                         {"ttft.p99": 1.18, "e2e.mean": 1.5, "output_tps": 218.67, "requests": 400}),
     "aiperf sweep": Bench("sweep.json", _json(sweep()), "AIPerf", None, EIGHT,
                           USUAL | {"output_tps": 656.0, "ttft.p99": 0.18}, 2),
+    "aiperf aggregate": Bench("aggregate.json", _json(aggregate()), "AIPerf", "0.8.0", {},
+                              USUAL | {"output_tps": 656.0, "ttft.p99": 0.18}),
     "aiperf sweep csv": Bench("sweep.csv", SWEEP_CSV, "AIPerf", None, EIGHT,
                               {"output_tps": 656.0, "ttft.p99": 0.185}, 2),
     "genai-perf": Bench("run.json", _json(genai()), "GenAI-Perf", None, {"kind": "closed", "concurrency": 10},

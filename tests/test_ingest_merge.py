@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_files import AIPERF_CSV, FILES, PERF_ANALYZER, VLLM_SWEEP_CSV, aiperf, sglang, trtllm, vllm
+from bench_files import AIPERF_CSV, FILES, PERF_ANALYZER, VLLM_SWEEP_CSV, aggregate, aiperf, sglang, sweep, trtllm, vllm
 from typer.testing import CliRunner
 
 from fleetcast.cli.app import app
@@ -95,6 +95,18 @@ def test_repeats_of_one_load_stay_apart(imported: Import) -> None:
     assert [point.output_tps for point in profile.point] == [656.0, 650.0]
     lines = imported.put("c.jsonl", "\n".join(json.dumps(vllm(8, duration=25.0 + n)) for n in range(3)))
     assert loads(imported(lines)) == [("closed", 8)] * 3
+
+
+def test_averages_over_repeats_are_no_further_repeat(imported: Import) -> None:
+    for trial in (1, 2):
+        speed = {"unit": "tokens/sec", "avg": 650.0 + trial}
+        imported.put(f"x/profile_runs/trial_{trial}/concurrency_8/a.json", aiperf(8, output_token_throughput=speed))
+    imported.put("x/aggregate/concurrency_8/b.json", aggregate())
+    imported.put("x/sweep_aggregate/c.json", sweep())
+    profile = imported(str(imported.folder / "x"))
+    # Users 4 were swept as well, and their runs are not at hand: there the average is all there is.
+    assert [(point.load, point.output_tps) for point in profile.point] == [(4, 328.0), (8, 651.0), (8, 652.0)]
+    assert "averages over runs" in imported.said
 
 
 def test_the_same_file_twice_is_no_repeat(imported: Import) -> None:

@@ -270,7 +270,7 @@ def _aggregate(document: Document, data: Mapping[str, Any], place: str) -> Run:
                v.table(data.get("metrics")).items()}  # fmt: skip
     where = f"{document.path}{place}"
     load, _, about = _load(v.table(data.get("metadata")), where)
-    return _made(document, version, load, _means(metrics, where), place, about=about)
+    return _made(document, version, load, _means(metrics, where), place, about=about, pooled=True)
 
 
 def _sweep(document: Document, data: Mapping[str, Any]) -> Iterator[Run]:
@@ -281,7 +281,7 @@ def _sweep(document: Document, data: Mapping[str, Any]) -> Iterator[Run]:
         parameters = v.table(v.dig(entry, "parameters"))
         load = _swept(parameters, f"{document.path}{place}")
         figures = _means(v.table(v.dig(entry, "metrics")), f"{document.path}{place}")
-        yield _made(document, version, load, figures, place, about=settings(**_plain(parameters)))
+        yield _made(document, version, load, figures, place, about=settings(**_plain(parameters)), pooled=True)
 
 
 def _csv_sweep(document: Document) -> Iterator[Run]:
@@ -296,7 +296,7 @@ def _csv_sweep(document: Document) -> Iterator[Run]:
         where = f"{document.path}{place}"
         load = _swept(parameters, where)
         about = settings(**_plain(parameters))
-        yield _made(document, None, load, _means(metrics, where), place, about=about)
+        yield _made(document, None, load, _means(metrics, where), place, about=about, pooled=True)
 
 
 def _swept(parameters: Mapping[str, Any], where: str) -> dict[str, Any]:

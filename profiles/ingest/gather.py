@@ -327,6 +327,10 @@ def _once(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
         more, less = (run, kept[twin]) if _told(run) > _told(kept[twin]) else (kept[twin], run)
         kept[twin] = more
         notes.append(f"left out: {less.where} is the same run as {more.where}")
+    single = [dict(run.load) for run in kept if not run.pooled and run.load]
+    for run in [run for run in kept if run.pooled and (dict(run.load) in single or (not run.load and single))]:
+        kept.remove(run)
+        notes.append(f"left out: {run.where} holds averages over runs that are here themselves")
     return kept, notes
 
 

@@ -32,6 +32,7 @@ class Run:
     date: str | None = None
     command: str | None = None
     place: str = ""  # within the file, such as ":3" for a line
+    pooled: bool = False  # averages over repeats, which may be at hand themselves
 
     @property
     def where(self) -> str:

@@ -149,6 +149,12 @@ def test_a_table_by_its_columns(imported: Import) -> None:
     assert loads(imported(path, *words, "--where", "users=8")) == [("closed", 8)]
 
 
+def test_an_instance_of_sagemaker_is_known_by_its_ec2_name(imported: Import) -> None:
+    path = imported.put("t.csv", "users,speed,osl,instance\n4,100,20,ml.g6e.xlarge\n")
+    columns = "concurrency=users,output_tps=speed,output_tokens=osl"
+    assert imported(path, "--model", "m", "--columns", columns).hardware.instance == "g6e.xlarge"
+
+
 def test_loads_written_as_words_in_a_table(imported: Import) -> None:
     path = imported.put("t.csv", "point,speed,osl\nc4,100,20\nr1.5,30,20\nb8,300,20\n")
     profile = imported(path, "--model", "m", "--columns", "load=point,output_tps=speed,output_tokens=osl")

@@ -195,6 +195,8 @@ def _some(**values: object) -> dict[str, object]:
 def _agreed(key: str, said: object, shared: Mapping[str, str]) -> str | None:
     """Return what the user or the files say of a setting; DataError where they contradict each other."""
     told = shared.get(key)
+    if key == "instance" and told is not None:
+        told = told.removeprefix("ml.")  # SageMaker's name of it
     if said is None:
         return told
     text = str(said).strip().removeprefix("ml.") if key == "instance" else str(said)

@@ -7,6 +7,7 @@ called. Only points are looked at: nothing is fitted. `check` tells everything, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from fleetcast.profiles.check_runs import runs
@@ -33,6 +34,7 @@ EXACT = 0.005  # and to within this where nothing but rounding is between them
 SEVERE = 0.20
 LOOSE = 0.15  # allowed of a product of means, or of a median instead of a mean
 COMPLETION_TOKENS = 16.0  # a "first token" that lasts as long as this many tokens of the whole batch is none
+WHOLE = 0.8  # of an answer: a first token that takes so much of it is none
 SOONEST_TOKEN = 1e-4  # seconds; no server answers over a network in less
 SOONEST_GAP = 2e-5
 REMARKED = ("ttft-is-completion", "batch-completion", "output-length", "littles-law", "e2e-sum", "units")
@@ -84,7 +86,7 @@ def _laws(point: Point) -> Iterator[Finding]:
 def _static(point: Point) -> Iterator[Finding]:
     first = middle(point.ttft)
     tokens = tokens_meanwhile(point, first) if first is not None else None
-    if tokens is not None and tokens >= COMPLETION_TOKENS:
+    if first is not None and tokens is not None and tokens >= _tokens_of_a_completion(point, first):
         what = "its ttft looks like a completion time (write it as latency): every sequence gets meanwhile"
         why = "a batch completion time taken for a time to first token makes users wait for whole answers"
         do = "write it as latency, which is the time until the whole batch is done"
@@ -97,13 +99,26 @@ def _static(point: Point) -> Iterator[Finding]:
     why = "a first token takes one iteration of the batch; this is the time until all of it is done"
     do = "nothing: it is used as the time of the whole batch"
     law = "throughput × latency / batch (Little's law)"
-    yield Finding("batch-completion", "info", where(point), what, why, do, f"{tokens:.1f} tokens", law)
+    if first is None:  # else the source tells the two apart
+        yield Finding("batch-completion", "info", where(point), what, why, do, f"{tokens:.1f} tokens", law)
     output = output_length(point)
     if output is not None and apart(tokens, output) > TOLERANCE:
         what = "but output_tokens says otherwise"
         why = f"throughput × latency / batch gives {tokens:.4g} tokens a sequence"
         do = "correct output_tokens, the throughput or the batch"
         yield Finding("output-length", "warning", where(point), what, why, do, f"{output:g} tokens", "the point itself")
+
+
+def _tokens_of_a_completion(point: Point, first: float) -> float:
+    """Return how many tokens of the whole batch make a time to first token a completion time.
+
+    A long prompt lasts many decode steps as well: where the length of answers is known, most of it must fit in, and
+    where the whole batch's time is known, that must be about the same.
+    """
+    if point.latency is not None:
+        return 0.0 if first >= WHOLE * point.latency else math.inf
+    output = output_length(point)
+    return COMPLETION_TOKENS if output is None else WHOLE * output
 
 
 def _prompt_tokens(point: Point) -> Iterator[Finding]:

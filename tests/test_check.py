@@ -137,6 +137,14 @@ def test_a_static_ttft_that_is_a_completion_time_is_severe() -> None:
     assert codes(of(short)) == []
 
 
+def test_a_long_prompt_of_a_static_batch_is_no_completion_time() -> None:
+    """64 prompts of 512 tokens last 3 s, as long as 60 iterations; the whole batch of 128 tokens lasts 9.4 s."""
+    point = {"kind": "static", "batch": 64, "output_tps": 64 * 128 / 9.4, "ttft": {"mean": "3 s"}}
+    assert codes(of(point | {"latency": "9.4 s"})) == []
+    assert codes(of(point | {"output_tokens": 128})) == []
+    assert codes(of(point | {"latency": "3.1 s"}), "severe") == ["ttft-is-completion"]
+
+
 def test_all_failed_is_severe_and_hides_the_rest() -> None:
     findings = of(without(errors=1.0))
     assert codes(findings, "severe") == ["all-failed"]

@@ -201,7 +201,9 @@ def test_the_drain_is_as_long_as_asked(drain: float, done: int) -> None:
     assert found.outcome.finish_s[:done] == pytest.approx([1.0, 11.0, 140.0, 200.0][:done])
     assert np.isfinite(found.outcome.first_token_s).all()  # also of those that do not end
     assert found.span_s == pytest.approx(120.0 + min(drain, 80.0))
-    assert found.timeline.t_s[-1] == 120.0 + drain if math.isfinite(drain) else 240.0
+    assert found.timeline.t_s[-1] == (120.0 + drain if math.isfinite(drain) else 240.0)
+    if drain == 7.0:  # the last sample is about seven seconds, through which two of four are busy
+        assert found.timeline.busy[-1] == pytest.approx(0.5)
 
 
 def test_arrivals_after_the_limit_are_nobodys() -> None:

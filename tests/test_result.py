@@ -250,12 +250,22 @@ def test_unfinished_requests_are_counted_and_infinitely_late(folder: Path) -> No
                 assert metric["value"] == close(float(np.quantile(values, quantile)), 1e-8)
             assert metric["n"] == len(table)
     assert metrics["p99(ttft)"]["value"] is None and metrics["mean(e2e)"]["value"] is None
+    only, one = (row["share"] for row in found["occupancy"])
+    assert metrics["occupancy_full"]["value"] == metrics["batch"]["value"] == one and 0.1 < one < only
     assert found["thresholds"][0]["verdict"] == "crossed"
     done = table.filter(~open_)
     assert metrics["throughput"]["value"] == close(done["output_tokens"].sum() / (RUNS * 630.0))
     assert metrics["cost"]["value"] == close(HOURLY * REPLICAS * RUNS * 630 / 3_600 / done["output_tokens"].sum() * 1e6)
     alert = next(alert for alert in found["alerts"] if alert["code"] == "unfinished")
     assert alert["share"] == close(open_.sum() / len(table))
+
+
+def test_a_replay_waits_for_the_last_request_whatever_may_drain(folder: Path) -> None:
+    words = ("--replay", "--runs", 1, "--set", "traffic.drain=0 s", "--set", "step.prefill_per_token=8 ms")
+    found = told(folder, "replay", *words, "--network", "none", "--set", "engine.max_num_seqs=1")
+    table = requests_of(folder / "replay")
+    assert (table["status"] == "completed").all() and float(table["finish_s"].max()) > 900  # type: ignore[arg-type]
+    assert found["metrics"]["unfinished"]["value"] == found["metrics"]["errors"]["value"] == 0
 
 
 def test_rejected_requests_are_errors_but_have_no_latency(folder: Path) -> None:

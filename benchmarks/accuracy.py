@@ -78,7 +78,9 @@ def table(judged: Sequence[Judged], beyond: bool) -> list[str]:
     held = [value for one in easy for value in one.covered(beyond)]
     if held:
         cells = [cell([e for one in easy for e in one.errors(column, beyond)]) for column in COLUMNS]
-        lines.append("| **all** | " + " | ".join(f"**{c}**" for c in cells) + f" | **{np.mean(held):.0%}** of {len(held)} |")
+        lines.append(
+            "| **all** | " + " | ".join(f"**{c}**" for c in cells) + f" | **{np.mean(held):.0%}** of {len(held)} |"
+        )
     return lines
 
 
@@ -86,6 +88,7 @@ def self_consistency(judged: Sequence[Judged]) -> list[str]:
     """Return the Markdown table of how the fits give back what they were fitted to."""
     lines = ["| system | E2E | ITL/TPOT | TTFT | tok/s | worst E2E or tok/s |", "|---|---|---|---|---|---|"]
     for one in judged:
+
         def of(metric: Sequence[str], rows: Judged = one) -> list[float]:
             return [r.error for r in rows.fit.residuals if r.metric in metric and r.statistic in ("mean", "p50")]
 
@@ -104,17 +107,22 @@ def details(judged: Sequence[Judged]) -> list[str]:
                      f"{engine.max_num_seqs} seats, {one.seconds:.1f} s")  # fmt: skip
         speed = one.fit.shape.model(one.fit.x)
         pairs = ", ".join(f"{b}: {1e3 * t:.2f}" for b, t in zip(speed.batch, speed.time_s, strict=True))
-        lines.append(f"    step ms {pairs}; prompt {1e3 * speed.prefill_fixed_s:.2f} ms + {1e6 * speed.prefill_per_token_s:.1f} us/token, "
-                     f"mixing {speed.mixing:.3g}, overhead {1e3 * speed.request_overhead_s:.2f} ms, noise {speed.noise_cv:.3f}, "
+        per_token = f"{1e6 * speed.prefill_per_token_s:.1f} us/token"
+        lines.append(f"    step ms {pairs}; prompt {1e3 * speed.prefill_fixed_s:.2f} ms + {per_token}, "
+                     f"mixing {speed.mixing:.3g}, overhead {1e3 * speed.request_overhead_s:.2f} ms, "
+                     f"noise {speed.noise_cv:.3f}, "
                      f"kv {1e9 * speed.kv_per_token_s:.3f} ns")  # fmt: skip
         lines.append("    left over: " + ", ".join(f"{k} {v:.1%}" for k, v in one.fit.discrepancy.items()))
         for r in one.fit.residuals:
-            lines.append(f"    fit  {r.bench:22} {r.metric:>10} {r.statistic:4} {r.measured:10.4f} {100 * r.error:+7.1f} %  z {r.z:+.1f}")
+            lines.append(
+                f"    fit  {r.bench:22} {r.metric:>10} {r.statistic:4} {r.measured:10.4f} "
+                f"{100 * r.error:+7.1f} %  z {r.z:+.1f}"
+            )
         for p in one.found:
             mark = " " if p.covered else "x"
             side = "beyond" if p.bench in one.pair.beyond else ""
-            lines.append(f"    pred {p.bench:22} {p.metric:>10} {p.statistic:4} {p.measured:10.4f} {100 * p.error:+7.1f} %  "
-                         f"[{p.low:.4f}, {p.high:.4f}] {mark} {side}")  # fmt: skip
+            lines.append(f"    pred {p.bench:22} {p.metric:>10} {p.statistic:4} {p.measured:10.4f} "
+                         f"{100 * p.error:+7.1f} %  [{p.low:.4f}, {p.high:.4f}] {mark} {side}")  # fmt: skip
     return lines
 
 

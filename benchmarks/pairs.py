@@ -97,7 +97,7 @@ def gb10(data: Path) -> Iterator[Pair]:
             f"GB10 Qwen3.6-35B {workload.split('_')[0]}", "anud18/qwen36-vllm-aiperf-benchmark",
             tuple(b for b in found if b.kind == "closed"), tuple(b for b in found if b.kind == "open"),
             Replica(NO_STEP, 32, 2048),
-            beyond=frozenset({"r0.8", "r1.0", "r1.2"} if workload == "agent_flat" else ()), family="gb10", active_share=0.1,
+            beyond=frozenset({"r0.8", "r1.0", "r1.2"} if workload == "agent_flat" else ()), family="gb10", active_share=0.1,  # noqa: E501
         )  # fmt: skip
 
 
@@ -134,13 +134,17 @@ def sweeps(data: Path) -> Iterator[Pair]:
 
 def g7(data: Path) -> Iterator[Pair]:
     """Qwen3-4B FP8 on a g7.4xlarge, closed loops of 300 s; 320 and 384 users are beyond its 256 seats."""
-    names: dict[Key, str] = {("ttft", "mean"): "ttft_mean_ms", ("tpot", "mean"): "itl_mean_ms", ("e2e", "mean"): "request_latency_mean_ms"}
+    names: dict[Key, str] = {
+        ("ttft", "mean"): "ttft_mean_ms",
+        ("tpot", "mean"): "itl_mean_ms",
+        ("e2e", "mean"): "request_latency_mean_ms",
+    }
     found = []
     for row in rows(data / "validation" / "g7-qwen3-4b-fp8" / "aiperf_sweep.csv"):
         figures = ms(row, names) | {("output_tps", "mean"): float(row["output_token_throughput_tps"])}
         users = int(row["concurrency"])
         found.append(
-            Bench(f"{users} users", "closed", users, Lengths(70.0, 1.0, 1, 2_000), Lengths(float(row["osl_mean"]), 0.75, 1, 1_500),
+            Bench(f"{users} users", "closed", users, Lengths(70.0, 1.0, 1, 2_000), Lengths(float(row["osl_mean"]), 0.75, 1, 1_500),  # noqa: E501
                   figures, int(row["request_count"]), stop_s=float(row["benchmark_duration_s"]))
         )  # fmt: skip
     yield Pair(
@@ -150,9 +154,9 @@ def g7(data: Path) -> Iterator[Pair]:
 
 
 def tgi(data: Path) -> Iterator[Pair]:
-    """Llama-2 on SageMaker with TGI, 1, 5 and 20 users against 10; at most 50 tokens an answer, prompts not published."""
+    """Llama-2 on SageMaker with TGI, 1, 5 and 20 users against 10; at most 50 tokens an answer, prompts not published."""  # noqa: E501
     names: dict[Key, str] = {
-        ("e2e", "mean"): "Latency Request ms avg", ("e2e", "p50"): "Latency Request ms med", ("e2e", "p90"): "Latency Request ms p(90)",
+        ("e2e", "mean"): "Latency Request ms avg", ("e2e", "p50"): "Latency Request ms med", ("e2e", "p90"): "Latency Request ms p(90)",  # noqa: E501
     }  # fmt: skip
     table = rows(data / "validation" / "sagemaker-tgi-a10g-a100" / "sagemaker.csv")
     systems = sorted({(row["Model Id"], row["Instance"], row["quantization"]) for row in table})
@@ -216,7 +220,11 @@ def splitwise(data: Path) -> Iterator[Pair]:
     table = rows(data / "validation" / "splitwise_batch_grid.csv")
     systems = sorted({(row["model"], row["hardware"], row["tensor_parallel"]) for row in table})
     for model, hardware, parallel in systems:
-        mine = [row for row in table if (row["model"], row["hardware"], row["tensor_parallel"]) == (model, hardware, parallel)]
+        mine = [
+            row
+            for row in table
+            if (row["model"], row["hardware"], row["tensor_parallel"]) == (model, hardware, parallel)
+        ]
         grid: dict[tuple[int, int, int], list[dict[str, str]]] = {}
         for row in mine:
             size = (int(row["prompt_size"]), int(row["batch_size"]), int(row["token_size"]))
@@ -224,9 +232,16 @@ def splitwise(data: Path) -> Iterator[Pair]:
         batches = sorted({batch for _, batch, _ in grid})
         found = []
         for (prompt, batch, tokens), repeats in sorted(grid.items()):
-            mean = {name: float(np.median([float(r[name]) for r in repeats])) / 1e3 for name in ("prompt_time", "token_time", "e2e_time")}
-            figures = {("ttft", "mean"): mean["prompt_time"], ("tpot", "mean"): mean["token_time"], ("e2e", "mean"): mean["e2e_time"]}
-            found.append((batch, Bench(f"{batch} x {prompt}+{tokens}", "static", batch, Lengths(prompt, 0.0), Lengths(tokens, 0.0),
+            mean = {
+                name: float(np.median([float(r[name]) for r in repeats])) / 1e3
+                for name in ("prompt_time", "token_time", "e2e_time")
+            }
+            figures = {
+                ("ttft", "mean"): mean["prompt_time"],
+                ("tpot", "mean"): mean["token_time"],
+                ("e2e", "mean"): mean["e2e_time"],
+            }
+            found.append((batch, Bench(f"{batch} x {prompt}+{tokens}", "static", batch, Lengths(prompt, 0.0), Lengths(tokens, 0.0),  # noqa: E501
                                        figures, batch, repeats=len(repeats))))  # fmt: skip
         inner = set(batches[1:-1:2])
         if len(batches) >= 3:
@@ -248,10 +263,15 @@ def t4(data: Path) -> Iterator[Pair]:
         figures["e2e", "mean"] = float(row["req_latency_mean_s"])
         figures["e2e", "p50"] = float(row["req_latency_median_s"])
         kind, count = row["profile"], int(row["total_requests"])
-        lengths = (Lengths(float(row["prompt_tokens_mean"]), 0.1), Lengths(float(row["output_tokens_mean"]), 0.2, 1, 160))
+        lengths = (
+            Lengths(float(row["prompt_tokens_mean"]), 0.1),
+            Lengths(float(row["output_tokens_mean"]), 0.2, 1, 160),
+        )
         name = f"{row['source_file']} {kind} {row['rate']}".replace(" -", "")
         if kind in ("constant", "poisson"):
-            bench = Bench(name, "open", float(row["rate"]), *lengths, figures, count, kind, same_span=False, stop_s=60.0)
+            bench = Bench(
+                name, "open", float(row["rate"]), *lengths, figures, count, kind, same_span=False, stop_s=60.0
+            )
         else:
             users = {"synchronous": 1, "throughput": 512}.get(kind) or round(float(row["concurrency_mean"]))
             if row["source_file"] == "throughput":

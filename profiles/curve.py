@@ -8,12 +8,13 @@ extrapolated unless asked for by name: a batch above the last entry was not meas
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetcast.errors import NotMeasured
+from fleetcast.profiles.calibrated import Draws
 from fleetcast.profiles.check import remarks
 from fleetcast.profiles.modelled import Modelled, model
 from fleetcast.profiles.profile import Assumption, Profile, Step
@@ -87,6 +88,8 @@ class Curve:
     prefill_basis: str
     notes: tuple[Assumption, ...]
     uncertain: bool
+    draws: tuple[StepModel, ...] = ()  # of a calibration, from the fastest to the slowest
+    span: tuple[int, int] | None = None  # batches between which its points tell
 
     def draw(self, u_step: float, u_prefill: float) -> StepModel:
         """Return the step model at *u_step* and *u_prefill* in [0, 1] of the way from fast to slow, linear in seconds.
@@ -95,6 +98,8 @@ class Curve:
         """
         if not self.uncertain:
             return self.central
+        if self.draws:  # joint: what was found of the step goes with what was found of the prompt
+            return self.draws[min(int(u_step * len(self.draws)), len(self.draws) - 1)]
         fast, slow = self.fast, self.slow
         steps = fast.time_s + u_step * (slow.time_s - fast.time_s)
         return StepModel(
@@ -111,11 +116,14 @@ class Curve:
     def basis_of(self, batch: int) -> str:
         """Return "measured", "stated", "modelled" or, above the last entry, "unmeasured".
 
-        A step written by hand is stated all along its range; a measured curve is measured at its entries alone.
+        A step written by hand is stated all along its range; a measured curve is measured at its entries alone, a
+        calibrated one between the batches that its points kept.
         """
         entries = self.central.batch
         if batch > entries[-1]:
             return "unmeasured"
+        if self.span is not None:
+            return "measured" if self.span[0] <= batch <= self.span[1] else "modelled"
         if "stated" in self.basis:
             return "stated" if batch >= entries[0] else "modelled"
         at = int(np.searchsorted(entries, batch))
@@ -131,13 +139,63 @@ def curve_of(profile: Profile) -> Curve:
 
     NotMeasured where a profile of points alone says too little of the model or the hardware.
     """
+    if profile.step is not None and profile.step.draws is not None:
+        return _calibrated(profile, profile.step, profile.step.draws)
     if profile.step is not None:
         return _stated(profile.step, remarks(profile))
     return _modelled(model(profile), remarks(profile))
 
 
+def _calibrated(profile: Profile, step: Step, draws: Draws) -> Curve:
+    """Return the curve of a calibration: its draws, and at every batch the middle 90 % of them as fast and slow."""
+    central = _as_written(step)
+    models = [
+        replace(
+            central,
+            time_s=np.maximum.accumulate(central.time_s * np.array(draws.time[i])),
+            prefill_fixed_s=central.prefill_fixed_s * draws.prefill_fixed[i],
+            prefill_per_token_s=central.prefill_per_token_s * draws.prefill_per_token[i],
+            kv_per_token_s=central.kv_per_token_s * draws.kv_per_token[i],
+            request_overhead_s=central.request_overhead_s * draws.request_overhead[i],
+            mixing=1.0 / draws.inverse_mixing[i] if draws.inverse_mixing[i] > 0 else math.inf,
+            noise_cv=draws.noise_cv[i],
+        )
+        for i in range(len(draws.time))
+    ]
+    models.sort(key=lambda one: float(np.mean(one.time_s / central.time_s)))
+    fast, slow = (_quantile(models, central, level) for level in (0.05, 0.95))
+    span = step.measured or (int(central.batch[0]), int(central.batch[-1]))
+    basis = tuple("measured" if span[0] <= batch <= span[1] else "modelled" for batch in central.batch)
+    notes = [Assumption("the step model was calibrated", text, "a replay of the points") for text in step.found]
+    if step.points is not None and step.points != profile.points_hash:
+        text = "the points are not those the step was calibrated on"
+        notes.append(Assumption(text, "calibrate again", "the hash of the points in [step]"))
+    notes += remarks(profile)
+    return Curve(central, fast, slow, basis, "measured", tuple(notes), True, tuple(models), span)
+
+
+def _quantile(models: list[StepModel], central: StepModel, level: float) -> StepModel:
+    def of(values: list[float]) -> float:
+        return float(np.quantile(values, level))
+
+    times = np.quantile([one.time_s for one in models], level, axis=0)
+    return replace(
+        central,
+        time_s=np.maximum.accumulate(times),
+        prefill_fixed_s=of([one.prefill_fixed_s for one in models]),
+        prefill_per_token_s=of([one.prefill_per_token_s for one in models]),
+        kv_per_token_s=of([one.kv_per_token_s for one in models]),
+        request_overhead_s=of([one.request_overhead_s for one in models]),
+    )
+
+
 def _stated(step: Step, notes: tuple[Assumption, ...]) -> Curve:
-    central = StepModel(
+    central = _as_written(step)
+    return Curve(central, central, central, ("stated",) * len(step.batch), "stated", notes, uncertain=False)
+
+
+def _as_written(step: Step) -> StepModel:
+    return StepModel(
         batch=np.array(step.batch, dtype=np.int64),
         time_s=np.array(step.time, dtype=np.float64),
         prefill_fixed_s=step.prefill_fixed,
@@ -147,7 +205,6 @@ def _stated(step: Step, notes: tuple[Assumption, ...]) -> Curve:
         request_overhead_s=step.request_overhead,
         noise_cv=step.noise_cv,
     )
-    return Curve(central, central, central, ("stated",) * len(step.batch), "stated", notes, uncertain=False)
 
 
 def _modelled(found: Modelled, notes: tuple[Assumption, ...]) -> Curve:

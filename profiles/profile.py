@@ -7,6 +7,7 @@ modelled or priced. Times are seconds and rates are per second once read; in the
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -14,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fleetcast.profiles import hardware as catalogue
+from fleetcast.profiles.calibrated import Draws, Residual
 from fleetcast.profiles.fields import (
     Amount,
     Count,
@@ -309,7 +311,11 @@ class Point(Table):
 
 
 class Step(Table):
-    """How long an iteration takes, by hand: see `fleetcast.profiles.curve.StepModel` for what each key means."""
+    """How long an iteration takes, by hand: see `fleetcast.profiles.curve.StepModel` for what each key means.
+
+    A calibration adds which points it was fitted to (`points`, their hash), between which batches they tell
+    (`measured`), what it found (`found`), what is left over, and draws; a step written by hand has none of these.
+    """
 
     batch: Annotated[tuple[Whole, ...], Field(min_length=1)]
     time: Annotated[tuple[Duration, ...], Field(min_length=1)]
@@ -319,6 +325,11 @@ class Step(Table):
     mixing: Mixing = 1.0
     request_overhead: Duration = 0.0
     noise_cv: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.0
+    points: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    measured: tuple[Whole, Whole] | None = None
+    found: tuple[Text, ...] = ()
+    residual: tuple[Residual, ...] = ()
+    draws: Draws | None = None
 
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:
@@ -333,6 +344,10 @@ class Step(Table):
                 why = f"in seconds, less than {self.time[i - 1]:g} at batch {before}, and a larger batch is not faster"
                 fix = f"measure again, or write the time of batch {before} here too"
                 raise Mistake(f"time[{i}]", self.time[i], why, fix)
+        for row in self.draws.time if self.draws else ():
+            if len(row) != len(self.batch):
+                why = f"every draw has a factor for each of the {len(self.batch)} batch sizes"
+                raise Mistake("draws.time", row, why, "calibrate again")
         return self
 
 
@@ -353,6 +368,12 @@ class Profile(Table):
         if self.step is None and not self.point:
             raise Mistake("step", None, "a profile needs a [step] table or at least one [[point]]", STEP_EXAMPLE)
         return self
+
+    @property
+    def points_hash(self) -> str:
+        """Sha256 of the points as they were read: a calibration is of these."""
+        text = "".join(point.model_dump_json(exclude_none=True, by_alias=True) for point in self.point)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 STEP_EXAMPLE = 'add [step] with batch = [1, 64] and time = ["6 ms", "10 ms"]'

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from fleetcast.cli import prices, profile, profile_check, profile_fit, profile_import, report, traffic
+from fleetcast.cli import (
+    prices,
+    profile,
+    profile_calibrate,
+    profile_check,
+    profile_fit,
+    profile_import,
+    report,
+    traffic,
+)
 from fleetcast.cli.profile import Format
 
 
@@ -30,7 +39,7 @@ app.add_typer(profile.app, name="profile")
 app.add_typer(traffic.app, name="traffic")
 app.add_typer(prices.app, name="prices")
 app.command("report")(report.report)
-assert profile_check and profile_fit and profile_import  # each adds its verb to those of profile
+assert profile_calibrate and profile_check and profile_fit and profile_import  # each adds its verb to those of profile
 
 
 @app.callback()

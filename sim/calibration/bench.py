@@ -45,7 +45,8 @@ class Lengths:
         if self.values:
             steps = np.cumsum(self.weights)
             at = np.searchsorted(steps, u * steps[-1], side="right")
-            return np.maximum(self.low, np.rint(np.array(self.values)[np.minimum(at, len(steps) - 1)])).astype(np.int32)
+            chosen = np.rint(np.array(self.values)[np.minimum(at, len(steps) - 1)])
+            return np.asarray(np.maximum(self.low, chosen), np.int32)
         from scipy.special import ndtri
 
         sigma = math.sqrt(math.log1p(self.cv**2))
@@ -53,7 +54,7 @@ class Lengths:
         drawn = np.clip(raw * self.mean / raw.mean(), self.low, self.high)
         for _ in range(3):  # what the limits cut off is given back to the rest
             drawn = np.clip(drawn * self.mean / drawn.mean(), self.low, self.high)
-        return np.rint(drawn).astype(np.int32)
+        return np.asarray(np.rint(drawn), np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,7 @@ class Bench:
 
     `load` is users (closed), requests per second (open) or sequences (static). `stop_s` ends a run by the clock: what
     is unanswered then is not counted. `same_span` says that the tool stretches its arrivals to requests / rate.
+    `burstiness` is the shape of gamma gaps.
     A recorded run gives every request in `arrival_s`, `inputs`, `outputs`, and `counted` picks those of the figures.
     """
 
@@ -73,6 +75,7 @@ class Bench:
     figures: Mapping[Key, float]
     requests: int = ASSUMED_REQUESTS
     arrivals: str = "poisson"
+    burstiness: float = 1.0
     same_span: bool = True
     stop_s: float = math.inf
     skip: int = 0
@@ -155,7 +158,10 @@ def _arrivals(bench: Bench, n: int, rng: np.random.Generator, even: bool) -> Flo
         return np.zeros(n)
     if bench.arrivals == "constant":
         return np.arange(n) / bench.load
-    gaps = -np.log1p(-(rng.permutation(n) + 0.5) / n) if even else rng.exponential(size=n)
+    if bench.arrivals == "gamma":
+        gaps = rng.gamma(bench.burstiness, 1.0 / bench.burstiness, n)
+    else:
+        gaps = -np.log1p(-(rng.permutation(n) + 0.5) / n) if even else rng.exponential(size=n)
     times = np.cumsum(gaps)
     if bench.same_span or even:
         times *= n / times[-1]

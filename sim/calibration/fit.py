@@ -103,7 +103,7 @@ class Fit:
         x = self.x + np.concatenate([away, -away])[:n]
         day = RUN_SPEED * rng.standard_normal(((n + 1) // 2, 1))
         x[:, self.shape.times] += np.concatenate([day, -day])[:n]
-        return np.clip(x, low, high)
+        return np.asarray(np.clip(x, low, high), np.float64)
 
 
 @dataclass(eq=False)
@@ -143,11 +143,12 @@ class Objective:
         return np.concatenate(parts)
 
     def __call__(self, x: Floats) -> Floats:
+        """Return every residual, data first."""
         return np.concatenate([self.data(x), self.shape.prior(x)])
 
     def jacobian(self, x: Floats) -> Floats:
         """Return the derivative of the residuals by forward differences."""
-        low, high = self.shape.bounds()
+        _low, high = self.shape.bounds()
         base = self(x)
         columns = []
         for i in range(len(x)):
@@ -210,7 +211,7 @@ def solve(objective: Objective, x: Floats, rounds: int) -> tuple[Floats, float]:
 def calibrate(
     benches: Sequence[Bench],
     limits: Replica,
-    unknown: Open = Open(),  # noqa: B008
+    unknown: Open = Open(),
     *,
     first_step: tuple[float, float] | None = None,
     with_kv: bool | None = None,
@@ -230,7 +231,9 @@ def calibrate(
     best: tuple[float, Shape, Floats] | None = None
 
     def attempt(engine: Replica, x: Floats | None, rounds: int) -> tuple[float, Shape, Floats]:
-        shape, start = guess(benches, engine, with_kv=kv, with_noise=noise, first_step=first_step, active_share=active_share)
+        shape, start = guess(
+            benches, engine, with_kv=kv, with_noise=noise, first_step=first_step, active_share=active_share
+        )
         objective = Objective(benches, shape, 0.4)
         starts = [x] if x is not None and len(x) == len(start) else [start]
         if x is None and engine.policy in ("chunked", "no-evict"):
@@ -334,7 +337,8 @@ def _finish(objective: Objective, x: Floats, spread: list[Floats], tried: tuple[
         for name, rows in left.items()
         for base in [FLOOR.get(name.split()[0], 0.02) * (2.0 if name.endswith("tail") else 1.0)]
     }
-    return Fit(benches, shape, x, inverse * scale, tuple(residuals), wide, tried, peak_batch(benches, shape.replica(x)))
+    spread_of = np.asarray(inverse * scale, np.float64)
+    return Fit(benches, shape, x, spread_of, tuple(residuals), wide, tried, peak_batch(benches, shape.replica(x)))
 
 
 def _trimmed(rows: Sequence[float]) -> float:

@@ -43,7 +43,7 @@ class Prediction:
 def predict(
     fit: Fit, bench: Bench, keys: Sequence[Key] | None = None, runs: int = 60, level: float = 0.9, seed: int = 0
 ) -> list[Prediction]:
-    """Return the figures *keys* (left out: the measured ones) of *bench* as the calibrated system would measure them."""
+    """Return the figures *keys* (left out: the measured ones) of *bench* as the calibrated system would give them."""
     wanted = list(bench.figures if keys is None else keys)
     bench = as_run(fit, bench)
     rng = np.random.Generator(np.random.PCG64([seed, 99]))

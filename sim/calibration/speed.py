@@ -1,9 +1,10 @@
 """The step model as a vector of numbers without limits of sign, so that a fit can move freely.
 
 The step is piecewise linear in the batch with slopes >= 0: its first value and every slope are logarithms, neighbouring
-slopes are thought to be alike. A mixture of experts reads more weights the more experts a batch calls upon: a term that rises
-as 1 - (1 - share)^n and saturates, with the share of the weights that one token reads. A prompt of mean length takes Q, of which a share is fixed. `mixing` is kept as 1/m: 1 is
-the sum of prompt and decode parts, 0 the longer of both. Priors are wide: they decide only what no figure tells.
+slopes are thought to be alike. A mixture of experts reads more weights the more experts a batch calls upon: a term that
+rises as 1 - (1 - share)^n and saturates, with the share of the weights that one token reads. A prompt of mean length
+takes Q, of which a share is fixed. `mixing` is kept as 1/m: 1 is the sum of prompt and decode parts, 0 the longer of
+both. Priors are wide: they decide only what no figure tells.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ class Shape:
     @property
     def times(self) -> list[int]:
         """Which numbers are logarithms of an iteration's time: all move together when a machine runs slower."""
-        return [i for i, name in enumerate(self.names) if name.startswith(("log step", "log slope", "log prompt", "log exp"))]
+        return [
+            i
+            for i, name in enumerate(self.names)
+            if name.startswith(("log step", "log slope", "log prompt", "log exp"))
+        ]
 
     def bounds(self) -> tuple[Floats, Floats]:
         """Return the lowest and the highest value of every number."""
@@ -201,7 +206,14 @@ def guess(
     if with_noise:
         centre, spread, x = [*centre, math.log(0.02)], [*spread, 0.7], [*x, math.log(0.02)]
     shape = Shape(
-        nodes, limits, mean_prompt, context, with_kv, with_noise, np.array(centre, float), np.array(spread, float),
+        nodes,
+        limits,
+        mean_prompt,
+        context,
+        with_kv,
+        with_noise,
+        np.array(centre, float),
+        np.array(spread, float),
         active_share,
     )
     return shape, np.array(x, float)

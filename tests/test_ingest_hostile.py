@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bench_files import FILES
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fleetcast.errors import FleetcastError
@@ -126,6 +126,7 @@ def test_anything_in_several_places_gives_no_traceback(
 
 
 @settings(max_examples=100)
+@example(text=",")
 @given(text=st.text(st.sampled_from('{}[]",:0123456789.-+eE\n \tabMetric\r'), max_size=60) | st.text(max_size=60))
 def test_any_text_gives_no_traceback(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("text") / "x.csv"

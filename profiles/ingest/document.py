@@ -79,7 +79,12 @@ def read_document(path: str) -> Document:
         raise DataError(f"{path} is empty", fix="run the benchmark to its end, then import what it wrote")
     if start in "{[":
         return Document(path, digest, records=_json(text, path))
-    return Document(path, digest, rows=_csv(text, path))
+    found = Document(path, digest, rows=_csv(text, path))
+    if not found.tables:
+        raise DataError(
+            f"{path} holds no cell", why="every line is empty or commas alone", fix="import what the tool wrote"
+        )
+    return found
 
 
 def _bytes_of(file: Path, path: str) -> bytes:

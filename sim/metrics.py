@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,13 +107,19 @@ def fleet_metric(days: Sequence[Day], name: str) -> Estimate:
             seconds = occupancy()
             return est.ratio(seconds @ np.arange(seconds.shape[1]), column("busy_s"), n=runs)
         case "utilisation":
-            return est.ratio(column("busy_s"), _replica_s(days), n=runs)
+            return _at_most_all(est.ratio(column("busy_s"), _replica_s(days), n=runs))
         case "occupancy_full":
-            return est.ratio(occupancy()[:, -1], column("busy_s"), n=runs)
+            return _at_most_all(est.ratio(occupancy()[:, -1], column("busy_s"), n=runs))
         case "replica_hours":
             return est.ratio(_replica_s(days) / HOUR, np.ones(runs), n=runs)
         case _:
             return est.ratio(column(name), np.ones(runs), n=runs)
+
+
+def _at_most_all(share: Estimate) -> Estimate:
+    """Cut a share of time, and its interval, at all of it."""
+    value, low, high = (None if part is None else min(part, 1.0) for part in (share.value, share.low, share.high))
+    return replace(share, value=value, low=low, high=high)
 
 
 def _replica_s(days: Sequence[Day]) -> NDArray[np.float64]:

@@ -35,6 +35,10 @@ def alerts(
     if choice is not None and not choice.meets:
         add("no-fleet", "no fixed fleet meets the thresholds on the choosing days; more replicas stop helping", None,
             "loosen the threshold, or try a faster profile")  # fmt: skip
+    if choice is not None and choice.unmeasured:
+        last = int(case.study.curve.central.batch[-1])
+        add("unmeasured-smaller", f"a smaller fleet was passed over only because it needs batches above {last}: "
+            "not measured", None, f"--set engine.max_num_seqs={last}")  # fmt: skip
     unfinished = metrics["unfinished"].value or 0.0
     if unfinished:
         offered = metrics["offered"].value or 1.0

@@ -6,15 +6,15 @@ control plane, and boiled down to sorted latencies and sums. The result does not
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from fleetcast.errors import FleetcastError
 from fleetcast.profiles.curve import Curve, StepModel
 from fleetcast.sim import network as net
 from fleetcast.sim.contract import Demand, Replica
@@ -125,15 +125,15 @@ class Day:
 
 @dataclass(frozen=True)
 class Layout:
-    """A world of its own, in which days are laid out evenly instead of drawn: one row per run.
+    """A world of its own, whose days are drawn apart from all others, or laid out evenly: one row per run.
 
     `scores` are the standard normal scores of the day-level factors, shape (runs, days of the trace); `speeds` the
-    places of step and prompt cost between fast and slow, shape (runs, 2).
+    places of step and prompt cost between fast and slow, shape (runs, 2). Both are drawn where they are None.
     """
 
     world: str
-    scores: Floats
-    speeds: Floats
+    scores: Floats | None = None
+    speeds: Floats | None = None
 
 
 def play_days(
@@ -152,19 +152,18 @@ def play_days(
     if workers == 1 or len(runs) == 1:
         yield from (play_day(study, replicas, run, run in keep, layout) for run in runs)
         return
-    jobs = (delayed(_day_or_error)(study, replicas, run, run in keep, layout) for run in runs)
-    with Parallel(n_jobs=workers, prefer="threads", return_as="generator", pre_dispatch=workers, batch_size=1) as pool:
-        for day in pool(jobs):
-            if isinstance(day, FleetcastError):
-                raise day
-            yield day
-
-
-def _day_or_error(study: Study, replicas: int, run: int, keep: bool, layout: Layout | None) -> Day | FleetcastError:
-    try:
-        return play_day(study, replicas, run, keep, layout)
-    except FleetcastError as error:
-        return error
+    with ThreadPoolExecutor(workers) as pool:
+        ahead: deque[Future[Day]] = deque()
+        try:
+            for run in runs:
+                ahead.append(pool.submit(play_day, study, replicas, run, run in keep, layout))
+                if len(ahead) > workers:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for day in ahead:
+                day.cancel()
 
 
 def play_day(study: Study, replicas: int, run: int, keep: bool = False, layout: Layout | None = None) -> Day:
@@ -287,13 +286,15 @@ def draw_trace(study: Study, run: int, layout: Layout | None = None) -> Trace:
         day=stream(study.seed, "day", run, world),
         arrivals=stream(study.seed, "arrivals", run, world),
         lengths=stream(study.seed, "lengths", run, world),
-        scores=layout.scores[run] if layout else None,
+        scores=layout.scores[run] if layout and layout.scores is not None else None,
     )
 
 
 def replica_of(study: Study, run: int, layout: Layout | None = None) -> Replica:
     """Return the replica of one run: the limits of all, the speed that this run has drawn."""
-    u_step, u_prefill = layout.speeds[run] if layout else stream(study.seed, "profile", run).random(2)
+    laid_out = None if layout is None or layout.speeds is None else layout.speeds[run]
+    world = layout.world if layout else "days"
+    u_step, u_prefill = stream(study.seed, "profile", run, world).random(2) if laid_out is None else laid_out
     return with_speed(study.replica, study.curve.draw(u_step, u_prefill), study.extrapolate, study.overrides)
 
 

@@ -221,6 +221,8 @@ def _summary(case: Case, replicas: int, choice: Choice | None, default: bool) ->
         goals = [t.text for t in case.thresholds if helped(t)] or [DEFAULT_THRESHOLD]
         days = f"on {choice.days} day{'s' if choice.days > 1 else ''} of its own"
         meets = f"smallest fixed fleet that meets {', '.join(goals)} {days}"
+        if choice.unmeasured:
+            meets += "; one replica less would need a batch that was not measured"
         why = (
             meets
             if choice.meets

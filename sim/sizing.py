@@ -1,10 +1,11 @@
 """The smallest fixed fleet that meets the thresholds, found on days of its own.
 
-A size passes when every threshold that more replicas can help (latency, errors, goodput, utilisation) holds by its
-whole interval on the choosing days. Those are laid out, not drawn: the level of the day, the profile's step times and
-its prompt cost are stratified (a Latin hypercube), and the first day is harder than almost all that will be drawn (the
-heaviest level on the slowest speed). A fleet that is chosen on twenty random days fails on the next twenty whenever
-those hold a heavier day, so the layout errs towards one replica more.
+A size passes when every threshold that more replicas can help (latency, errors, goodput, utilisation) holds twice. On
+hard days, by its value: these are laid out, not drawn; the level of the day, the profile's step times and its prompt
+cost are stratified (a Latin hypercube), and the first day is harder than almost all that will be drawn (the heaviest
+level on the slowest speed), since a fleet chosen on twenty random days alone fails on the next twenty whenever those
+hold a heavier day. And on as many random days, by its whole interval: an interval over days supposes that they are
+independent draws, which those laid out are not.
 
 Sizes are doubled until one passes, then bisected: more replicas are taken never to hurt.
 """
@@ -12,7 +13,7 @@ Sizes are doubled until one passes, then bisected: more replicas are taken never
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,17 +34,24 @@ FIRST_LOOK = 4
 """So many of the hardest days are played before a size is given up; whatever the workers, the same days."""
 
 WORLD = "choosing"
+NEARLY = 0.05
+"""Where no size passes, one that misses by so little more than the best is taken for as good."""
+
 NO_LONGER_HELPS = 0.01
 """A doubling that improves what is missed by less than this share is the last one tried."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen fleet, whether it met the thresholds on the choosing days, and how many days those were."""
+    """The chosen fleet, whether it met the thresholds on the choosing days, and how many days of each kind those were.
+
+    `unmeasured` tells that one replica less would do but for a batch above what was measured.
+    """
 
     replicas: int
     meets: bool
     days: int
+    unmeasured: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,12 +119,27 @@ def choose(
         low, high = size, min(2 * size, MOST_REPLICAS)
         while not passes(high):
             if high == MOST_REPLICAS or seen[high].no_better_than(seen[low]):
-                return Choice(low, False, choosing_days(study))
+                return Choice(_least_of_the_best(seen), False, choosing_days(study))
             low, high = high, min(2 * high, MOST_REPLICAS)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if passes(middle) else (middle, high)
-    return Choice(high, True, choosing_days(study))
+    return Choice(high, True, choosing_days(study), unmeasured=low > 0 and not seen[low].measured)
+
+
+def _least_of_the_best(seen: Mapping[int, Attempt]) -> int:
+    """Return the smallest size that misses hardly more than the best one tried: more would buy next to nothing."""
+    tried = {size: attempt for size, attempt in seen.items() if attempt.measured}
+    if not tried:
+        return max(seen)
+    fewest = min(attempt.unfinished for attempt in tried.values())
+    least = min(attempt.miss for attempt in tried.values())
+    slack = 1 + NEARLY
+    return min(
+        size
+        for size, one in tried.items()
+        if one.unfinished <= slack * fewest + NEARLY**2 and one.miss <= slack * least
+    )
 
 
 def choosing_days(study: Study) -> int:
@@ -125,7 +148,7 @@ def choosing_days(study: Study) -> int:
 
 
 def choosing_layout(study: Study) -> Layout:
-    """Return the choosing days: one stratum each of level and speed, the heaviest and slowest first."""
+    """Return the hard days: one stratum each of level and speed, the heaviest and slowest first."""
     runs, columns = choosing_days(study), study.days.days + 2
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(study.seed, spawn_key=(CHOOSING_DAYS,))))
     strata = (np.arange(runs, 0, -1) - 0.5) / runs
@@ -145,26 +168,46 @@ def first_guess(study: Study) -> int:
 
 
 def _try(study: Study, thresholds: Sequence[Threshold], replicas: int, workers: int) -> Attempt:
-    """Play a size on the choosing days, or on the hardest of them where those settle it."""
+    """Play a size on the hard days, or on the hardest of them where those settle it, then on the random ones."""
     days: list[Day] = []
-    runs, layout = choosing_days(study), choosing_layout(study)
+    runs = choosing_days(study)
+    layout = choosing_layout(study)
     for some in (range(min(FIRST_LOOK, runs)), range(FIRST_LOOK, runs)):
         if not any(_hopeless(days, runs, threshold) for threshold in thresholds):
             days += play_days(study, replicas, some, workers, layout=layout)
-    estimates = [
-        (threshold, _settled(metric_of(days, threshold.metric, study.replica.noise_cv, enough=False), threshold))
-        for threshold in thresholds
-    ]
-    if len(days) == runs and all(judge(*pair) == "holds" for pair in estimates):
-        return Attempt(True)
+    noise = study.replica.noise_cv
+    values = [(t, replace(metric_of(days, t.metric, noise, enough=False), low=None, high=None)) for t in thresholds]
+    if len(days) == runs and all(judge(*pair) == "holds" for pair in values):
+        days = list(play_days(study, replicas, range(runs), workers, layout=Layout(WORLD)))
+        drawn = [
+            (t, _settled(_bounded(metric_of(days, t.metric, noise, enough=False), t, days), t)) for t in thresholds
+        ]
+        if all(judge(*pair) == "holds" for pair in drawn):
+            return Attempt(True)
+        values = [
+            (t, estimate if estimate.high is None else replace(estimate, value=estimate.high)) for t, estimate in drawn
+        ]
     offered = sum(day.offered for day in days)
     ttft = [day.ttft_s[np.isfinite(day.ttft_s)] for day in days]
     return Attempt(
         False,
         sum(day.unfinished for day in days) / offered if offered else 0.0,
-        max((_miss(threshold, estimate.value) for threshold, estimate in estimates), default=0.0),
+        max((_miss(threshold, estimate.value) for threshold, estimate in values), default=0.0),
         float(np.sum([np.sum(run) for run in ttft])) / max(1, sum(len(run) for run in ttft)),
     )
+
+
+def _bounded(estimate: Estimate, threshold: Threshold, days: Sequence[Day]) -> Estimate:
+    """Cut the upper bound of a percentile at the worst single day's own: what is beyond, the hard days tell.
+
+    Where a percentile lies on a step of its distribution, the jackknife overstates it many times.
+    """
+    statistic, _, latency = threshold.metric.rstrip(")").partition("(")
+    if latency not in LATENCIES or statistic == "mean" or estimate.value is None or estimate.high is None:
+        return estimate
+    runs = [run for day in days if len(run := getattr(day, f"{latency}_s"))]
+    worst = max(float(np.quantile(run, QUANTILES[statistic])) for run in runs)
+    return replace(estimate, high=min(estimate.high, max(worst, estimate.value)))
 
 
 def _settled(estimate: Estimate, threshold: Threshold) -> Estimate:

@@ -33,7 +33,6 @@ FLOORS = {
 KEPT = {
     "altair": {"fleetcast.reports"},
     "jinja2": {"fleetcast.reports"},
-    "joblib": {"fleetcast.sim"},
     "numba": {"fleetcast.sim.kernel"},
     "pydantic": {"fleetcast.profiles", "fleetcast.traffic", "fleetcast.sim"},
     "rich": {"fleetcast.reports", "fleetcast.cli"},

@@ -13,9 +13,9 @@ from small import Said, simulate, write_crowd, write_profile, write_rows
 from fleetcast.profiles.read import load_profile
 from fleetcast.sim import estimate as est
 from fleetcast.sim import sizing
-from fleetcast.sim.replicate import Day, Study, draw_trace, play_days
+from fleetcast.sim.replicate import Day, Layout, Study, draw_trace, play_days
 from fleetcast.sim.scenario import scenario_from
-from fleetcast.sim.sizing import Choice, choose, choosing_days, choosing_layout, helped
+from fleetcast.sim.sizing import WORLD, Choice, choose, choosing_days, choosing_layout, helped
 from fleetcast.sim.study import make_case
 from fleetcast.sim.thresholds import parse_threshold
 from fleetcast.traffic.read import read_trace
@@ -38,17 +38,28 @@ def study_of(folder: Path, keys: Keys | None = None, traffic: str = "crowd.parqu
     return make_case(scenario, load_profile(scenario.profile), read_trace(scenario.traffic.file), []).study
 
 
-def days_of(study: Study, replicas: int) -> list[Day]:
-    layout = choosing_layout(study)
+def days_of(study: Study, replicas: int, layout: Layout | None = None) -> list[Day]:
+    """The hard days of choosing, or those of another layout."""
+    layout = choosing_layout(study) if layout is None else layout
     return list(play_days(study, replicas, range(choosing_days(study)), 1, layout=layout))
+
+
+def pooled(days: Sequence[Day], metric: str) -> float:
+    """The value of a percentile or a mean over all days."""
+    statistic, latency = metric.rstrip(")").split("(")
+    values = np.concatenate([getattr(day, f"{latency}_s") for day in days])
+    return float(values.mean() if statistic == "mean" else np.quantile(values, float(statistic[1:]) / 100))
 
 
 def upper(days: Sequence[Day], metric: str) -> float:
     """The upper bound of a percentile or a mean, from the latencies themselves."""
     statistic, latency = metric.rstrip(")").split("(")
     runs = [getattr(day, f"{latency}_s") for day in days]
-    found = est.pooled_mean(runs) if statistic == "mean" else est.percentiles(runs, [float(statistic[1:]) / 100])[0]
-    return np.inf if found.high is None else found.high
+    if statistic == "mean":
+        return est.pooled_mean(runs).high or np.inf
+    q = float(statistic[1:]) / 100
+    found = est.percentiles(runs, [q])[0]
+    return np.inf if found.high is None else min(found.high, max(float(np.quantile(run, q)) for run in runs))
 
 
 @pytest.mark.parametrize(
@@ -70,9 +81,30 @@ def test_the_chosen_fleet_is_the_smallest_that_passes(folder: Path, keys: Keys, 
     choice = choose(study, [wanted], 1)
     assert choice == choose(study, [wanted], 2)
     assert choice.meets and choice.replicas > 1
-    bounds = {size: upper(days_of(study, size), wanted.metric) for size in range(1, choice.replicas + 1)}
+    bounds = {
+        size: max(
+            pooled(days_of(study, size), wanted.metric), upper(days_of(study, size, Layout(WORLD)), wanted.metric)
+        )
+        for size in range(1, choice.replicas + 1)
+    }
     passing = [size for size, bound in bounds.items() if bound < wanted.limit]
     assert passing == [choice.replicas], bounds
+
+
+def test_a_hard_day_does_not_multiply_the_fleet(folder: Path) -> None:
+    # on 8 replicas the answer takes what it takes: a limit some 35 % above that is met by hardly more than the default
+    study = study_of(folder)
+    roomy = pooled(days_of(study, 8), "p99(e2e)")
+    default = choose(study, [parse_threshold("p99(ttft) < 1 s")], 1).replicas
+    choice = choose(study, [parse_threshold(f"p99(e2e) < {1.35e3 * roomy:.0f} ms")], 1)
+    assert choice.meets and choice.replicas <= default + 2
+
+
+def test_where_none_passes_replicas_that_buy_nothing_are_not_taken(folder: Path) -> None:
+    study = study_of(folder)
+    choice, _ = counted(study, "mean(tpot) < 9 ms")  # one sequence alone takes 10
+    assert not choice.meets and choice.replicas <= 8
+    assert pooled(days_of(study, choice.replicas), "mean(tpot)") < 1.05 * pooled(days_of(study, 64), "mean(tpot)")
 
 
 def test_all_thresholds_have_to_hold(folder: Path) -> None:
@@ -180,7 +212,7 @@ def test_a_small_fleet_that_needs_more_than_was_measured_is_passed_over(folder: 
     tables = {"profile": str(folder / "short.toml")}
     study = study_of(folder, tables)
     choice, _ = counted(study, "p99(ttft) < 10 s")
-    assert choice.meets and choice.replicas > 1
+    assert choice.meets and choice.replicas > 1 and choice.unmeasured
     assert max(int(np.flatnonzero(day.occupancy.sum(axis=0))[-1]) for day in days_of(study, choice.replicas)) <= 4
     with pytest.raises(Exception, match="the profile ends at 4"):
         days_of(study, choice.replicas - 1)
@@ -188,7 +220,7 @@ def test_a_small_fleet_that_needs_more_than_was_measured_is_passed_over(folder: 
 
 def test_the_search_ends_at_the_largest_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "MOST_REPLICAS", 3)
-    assert counted(study_of(folder), "p99(ttft) < 40 ms")[0] == Choice(2, False, 20)
+    assert counted(study_of(folder), "p99(ttft) < 40 ms")[0] == Choice(3, False, 20)
 
 
 # ---- through the command ----

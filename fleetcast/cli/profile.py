@@ -244,10 +244,14 @@ def console() -> Console:
     """Return where results go: at most 100 columns; without a terminal no colours and always the same width."""
     from rich.console import Console
 
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # Rich would exit with 1, which here means a crossed threshold
+
     if not sys.stdout.isatty():
-        return Console(width=WIDTH, color_system=None, force_terminal=False, highlight=False, markup=False)
-    wide = Console(highlight=False, markup=False)
-    return Console(width=min(wide.width, WIDTH), highlight=False, markup=False)
+        return Screen(width=WIDTH, color_system=None, force_terminal=False, highlight=False, markup=False)
+    wide = Screen(highlight=False, markup=False)
+    return Screen(width=min(wide.width, WIDTH), highlight=False, markup=False)
 
 
 def plain_table(*columns: str) -> Table:

@@ -157,7 +157,7 @@ def play_days(
         try:
             for run in runs:
                 ahead.append(pool.submit(play_day, study, replicas, run, run in keep, layout))
-                if len(ahead) > workers:
+                if len(ahead) >= workers:
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()

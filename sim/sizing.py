@@ -178,7 +178,8 @@ def _try(study: Study, thresholds: Sequence[Threshold], replicas: int, workers: 
     noise = study.replica.noise_cv
     values = [(t, replace(metric_of(days, t.metric, noise, enough=False), low=None, high=None)) for t in thresholds]
     if len(days) == runs and all(judge(*pair) == "holds" for pair in values):
-        days = list(play_days(study, replicas, range(runs), workers, layout=Layout(WORLD)))
+        days.clear()  # a day is some 20 MB: not both kinds at once
+        days += play_days(study, replicas, range(runs), workers, layout=Layout(WORLD))
         drawn = [
             (t, _settled(_bounded(metric_of(days, t.metric, noise, enough=False), t, days), t)) for t in thresholds
         ]

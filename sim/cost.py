@@ -136,7 +136,8 @@ def best_rate(
     if measured_tps is not None:
         return Benchmark(measured_tps, measured_batch, "measured")
     sizes = np.asarray(batch, dtype=np.int64)
-    rates = sizes / np.asarray(time_s, dtype=np.float64)
+    with np.errstate(divide="ignore"):  # a step that takes no time has no limit
+        rates = sizes / np.asarray(time_s, dtype=np.float64)
     best = int(np.argmax(rates))
     return Benchmark(float(rates[best]), int(sizes[best]), "step curve")
 

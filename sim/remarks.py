@@ -74,9 +74,13 @@ def alerts(
         add("kv-memory", f"{case.study.replica.max_num_seqs} sequences of this traffic hold {wanted:,.0f} tokens, the "
             f"KV cache of {case.instance} some {cache:,}", None,
             f"--set engine.kv_blocks={cache // BLOCK_TOKENS}")  # fmt: skip
+    dated = case.tariff.instance.date
+    if scenario.as_of is not None and scenario.as_of < dated[: len(scenario.as_of)]:
+        add("older-than-prices", f"prices are of {dated}, later than as_of = {scenario.as_of}; no older ones are known",
+            None, "set as_of to a later day, or read the cost with care")  # fmt: skip
     if any(line.inferred for line in account.lines):
         items = ", ".join(dict.fromkeys(line.item for line in account.lines if line.inferred))
-        add("inferred-price", f"price of {items} in {scenario.fleet.region} is inferred from us-east-1",
+        add("inferred-price", f"price of {items} for {scenario.fleet.region} is inferred; the bill says from what",
             None, f"simulate prices show --instance {case.instance} --region {scenario.fleet.region}")  # fmt: skip
     offered_here = offered_where(case.instance, scenario.fleet.region)
     if offered_here is not None and not offered_here[0]:

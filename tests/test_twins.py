@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetcast.errors import NotMeasured
+from fleetcast.errors import DataError, NotMeasured
 from fleetcast.sim.contract import POLICIES, POOL, ROUTINGS, Demand, Outcome, Replica
 from fleetcast.sim.kernel import Plane, bin_edges
 from fleetcast.sim.reference import play
@@ -252,3 +252,22 @@ def test_a_batch_above_the_profile_stops_both() -> None:
     with pytest.raises(NotMeasured, match=r"batch of 8 .* ends at 4"):
         Plane(demand, short, 1).advance()
     play(Demand(demand.server_s[:4], demand.input_tokens[:4], demand.output_tokens[:4]), short, 1, "round-robin")
+
+
+def test_more_iterations_than_32_bits_hold() -> None:
+    # one request of 2**31 - 1 tokens, then others: the count of iterations passes 2**31
+    step = np.array([0.0, 0.001, 0.001])
+    most = 2**31 - 1
+    demand = Demand(np.array([0.0, 1.0, 3e6]), np.full(3, 10, np.int32), np.array([most, most, 100], np.int32))
+    outcome = played(demand, Replica(step, 2), 1, "round-robin", interpreted=False).outcome()
+    np.testing.assert_allclose(
+        outcome.finish_s - outcome.first_token_s, [(most - 1) * 0.001, (most - 1) * 0.001, 0.099]
+    )
+    assert (outcome.first_token_s >= demand.server_s).all()
+
+
+def test_more_tokens_than_can_be_counted_are_refused() -> None:
+    n = 1_000_000
+    demand = Demand(np.zeros(n), np.zeros(n, np.int32), np.full(n, 2**31 - 1, np.int32))
+    with pytest.raises(DataError, match="more than one run can count"):
+        Plane(demand, SPEED, 1)

@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from fleetcast.errors import DataError
 from fleetcast.profiles.range import measured_lengths
 from fleetcast.profiles.read import load_profile
 from fleetcast.sim.result import simulate
 from fleetcast.sim.scenario import scenario_from
 from fleetcast.sim.study import make_case
+from fleetcast.traffic.resample import fit_days
 from fleetcast.traffic.trace import make_trace
 from fleetcast.traffic.write import write_trace
 
@@ -57,3 +59,15 @@ def test_more_sequences_than_the_memory_holds(tmp_path: object) -> None:
     keys = {"engine": {"max_num_seqs": 60_000, "beyond": "extrapolate"}}
     assert "kv-memory" in _alerts(tmp_path, "g6e-int8", 200, **keys)
     assert "kv-memory" not in _alerts(tmp_path, "g6e-int8", 200)
+
+
+def test_prices_that_are_younger_than_as_of(tmp_path: object) -> None:
+    assert "2026-07-20" in _alerts(tmp_path, "g6e-int8", 128, as_of="1999-01")["older-than-prices"]
+    assert "older-than-prices" not in _alerts(tmp_path, "g6e-int8", 128, as_of="2026-07")
+
+
+def test_milliseconds_since_1970_are_not_taken_for_seconds() -> None:
+    stamps = 1.7e12 + 1000.0 * np.arange(10)
+    with pytest.raises(DataError, match="arrival at 1700000009000 s"):
+        fit_days(make_trace(stamps, np.full(10, 5), np.full(10, 5)), 0.3)
+    fit_days(make_trace(stamps / 1000, np.full(10, 5), np.full(10, 5)), 0.3)

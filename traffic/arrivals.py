@@ -18,6 +18,8 @@ from fleetcast.units import DAY, Seconds
 
 MINUTE: Seconds = 60.0
 LONGEST_SPAN: Seconds = 10 * 366 * DAY
+LATEST: Seconds = 1e11
+"""Seconds since 1970 reach this in the year 5138; milliseconds since 1970 reached it in 1973."""
 
 
 def minute_counts(trace: Trace) -> tuple[Seconds, NDArray[np.int64]]:
@@ -28,6 +30,12 @@ def minute_counts(trace: Trace) -> tuple[Seconds, NDArray[np.int64]]:
         raise DataError(
             f"{trace.name or 'trace'}: arrivals span {trace.span_s:g} s, more than ten years",
             why="`arrival_s` is in seconds; these look like milliseconds or smaller",
+            fix="divide `arrival_s` by 1e3 (milliseconds), 1e6 (microseconds) or 1e9 (nanoseconds)",
+        )
+    if trace.arrival_s[-1] >= LATEST:
+        raise DataError(
+            f"{trace.name or 'trace'}: an arrival at {trace.arrival_s[-1]:.16g} s",
+            why="`arrival_s` is in seconds; this looks like milliseconds since 1970, or smaller",
             fix="divide `arrival_s` by 1e3 (milliseconds), 1e6 (microseconds) or 1e9 (nanoseconds)",
         )
     minute = np.floor(trace.arrival_s / MINUTE)

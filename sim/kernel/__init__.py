@@ -12,6 +12,7 @@ import numpy as np
 from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
 
+from fleetcast.errors import DataError
 from fleetcast.sim.contract import Demand, Outcome, Replica, check_routing, not_measured
 from fleetcast.sim.kernel import plane
 
@@ -57,6 +58,17 @@ def is_compiled() -> bool:
         return False
 
 
+def _check_countable(demand: Demand, bits: int) -> None:
+    """Refuse what would not fit: an iteration's number and a row of *bits* bits share an integer of 63."""
+    tokens = int(demand.output_tokens.sum(dtype=np.int64)) + int(demand.input_tokens.sum(dtype=np.int64))
+    if 4 * (tokens + len(demand)) >= 1 << (62 - bits):  # four times: prompts that are computed again
+        raise DataError(
+            f"{tokens:,} tokens in {len(demand):,} requests are more than one run can count",
+            why="the number of an iteration and that of a request share 63 bits",
+            fix="split the traffic, or correct its token counts",
+        )
+
+
 class Plane:
     """One fleet of equal replicas playing one demand; `advance` moves it, `sample` and `outcome` read it.
 
@@ -81,9 +93,11 @@ class Plane:
         policy = _POLICIES[replica.policy]
         prompts = replica.max_prompts_per_iteration or plane.UNLIMITED
         loop, clocked = demand.after is not None, demand.sent_by_clock
+        bits = max(1, (n - 1).bit_length())
+        _check_countable(demand, bits)
         self._limits = np.array(
             [cap, replica.max_batched_tokens, kv, context, route, replicas, policy, replica.reserves, prompts, loop,
-             clocked], np.int64,
+             clocked, bits], np.int64,
         )  # fmt: skip
         shape = replica.noise_cv**-2 if replica.noise_cv > 0 else 0.0
         self._rates = np.array(

@@ -51,15 +51,24 @@ RUNNING, UNMEASURED = range(2)
 # routing codes
 LEAST_OUTSTANDING, ROUND_ROBIN, PICK, TWO_CHOICES = range(4)
 # limits (int64) and rates (float64) of the replica
-MAX_SEQS, MAX_TOKENS, KV_BLOCKS, MAX_CONTEXT, ROUTING, REPLICAS, POLICY, RESERVES, MAX_PROMPTS, LOOP, LOOP_ROWS = range(
-    11
-)
+(
+    MAX_SEQS,
+    MAX_TOKENS,
+    KV_BLOCKS,
+    MAX_CONTEXT,
+    ROUTING,
+    REPLICAS,
+    POLICY,
+    RESERVES,
+    MAX_PROMPTS,
+    LOOP,
+    LOOP_ROWS,
+    ROW_BITS,
+) = range(12)
 FIXED, PER_TOKEN, PER_KV, MIXING, OVERHEAD, SHAPE, DELAY, STOP_AT = range(8)
 CHUNKED, PREFILL_FIRST, BATCHED = range(3)
 NEXT_OF_POOL = -2
 
-ROW_BITS = 32
-ROW_MASK = 0xFFFFFFFF
 UNLIMITED = 2**62
 SUB_BITS = 8  # 256 bins an octave: a bin is at most 0.4 % wide
 _SHIFT = 52 - SUB_BITS
@@ -318,16 +327,18 @@ def pop_pending(pending_s, pending, control):
 
 
 @OUTER
-def preempt(f, g, r, heap, row, inputs, outputs, produced, last_token, preemptions, following):
+def preempt(f, g, r, heap, row, limits, inputs, outputs, produced, last_token, preemptions, following):
     """Send *row* back to the head of the line of its replica, without its blocks."""
+    bits = limits[ROW_BITS]
+    mask = (np.int64(1) << bits) - 1
     if row == g[r, PARTIAL]:
         g[r, BLOCKS] -= (inputs[row] + produced[row] + 15) >> 4
         g[r, PARTIAL] = -1
     else:
         i = 0
-        while heap[r, i] & ROW_MASK != row:
+        while heap[r, i] & mask != row:
             i += 1
-        left = (heap[r, i] >> ROW_BITS) - g[r, ITERATION]
+        left = (heap[r, i] >> bits) - g[r, ITERATION]
         pop_at(heap, r, g[r, SEQS], i)
         produced[row] = outputs[row] - left
         context = inputs[row] + produced[row]
@@ -350,16 +361,18 @@ def make_room(
     f, g, r, heap, limits, inputs, outputs, produced, last_token, preemptions, following, admitted, ages
 ):  # fmt: skip
     """Give the decodes their blocks, oldest first, when not all of them fit; return how many were preempted."""
+    bits = limits[ROW_BITS]
+    mask = (np.int64(1) << bits) - 1
     n = g[r, SEQS]
     size = 0  # ages: (admission, row, whether it asks for a block), first as a heap, then sorted, oldest first
     for i in range(n):
-        row = heap[r, i] & ROW_MASK
-        held = inputs[row] + outputs[row] - ((heap[r, i] >> ROW_BITS) - g[r, ITERATION])
+        row = heap[r, i] & mask
+        held = np.int64(inputs[row]) + outputs[row] - ((heap[r, i] >> bits) - g[r, ITERATION])
         asks = 1 if held & 15 == 1 else 0
-        push(ages, 0, size, (admitted[row] << (ROW_BITS + 1)) | (row << 1) | asks)
+        push(ages, 0, size, (admitted[row] << (bits + 1)) | (row << 1) | asks)
         size += 1
     if g[r, PARTIAL] >= 0:
-        push(ages, 0, size, (admitted[g[r, PARTIAL]] << (ROW_BITS + 1)) | (g[r, PARTIAL] << 1))
+        push(ages, 0, size, (admitted[g[r, PARTIAL]] << (bits + 1)) | (g[r, PARTIAL] << 1))
         size += 1
     for i in range(size):
         ages[1, i] = ages[0, 0]
@@ -370,8 +383,8 @@ def make_room(
             if g[r, BLOCKS] < limits[KV_BLOCKS]:
                 g[r, BLOCKS] += 1
             else:
-                row = (ages[1, youngest] >> 1) & ROW_MASK
-                preempt(f, g, r, heap, row, inputs, outputs, produced, last_token, preemptions, following)
+                row = (ages[1, youngest] >> 1) & mask
+                preempt(f, g, r, heap, row, limits, inputs, outputs, produced, last_token, preemptions, following)
                 youngest -= 1
                 continue
         asker += 1
@@ -398,6 +411,7 @@ def begin(
     produced, last_token, preemptions, following, admitted, ages, control,
 ):  # fmt: skip
     """Start the next iteration, or run of iterations, of a replica at time *t*, or leave it idle."""
+    bits = limits[ROW_BITS]
     limited = limits[KV_BLOCKS] < UNLIMITED
     grows = limited and limits[RESERVES] == 0
     policy = limits[POLICY]
@@ -522,7 +536,7 @@ def begin(
             f[r, ANCHOR] = t
             f[r, BASE] = pace + rates[PER_KV] * g[r, CONTEXT]
         g[r, PHASE] = DECODE
-        run = (heap[r, 0] >> ROW_BITS) - g[r, ITERATION]
+        run = (heap[r, 0] >> bits) - g[r, ITERATION]
         if grows:
             run = min(run, growth_room(g, r, limits[KV_BLOCKS] - g[r, BLOCKS]))
         g[r, LAST] = g[r, DONE] + run
@@ -562,6 +576,8 @@ def finish(
     produced, last_token, histogram, occupancy, after, home, gap, pending_s, pending, control,
 ):  # fmt: skip
     """End the iteration, or run, that ends at *t*: hand out tokens; return how many requests left."""
+    bits = limits[ROW_BITS]
+    mask = (np.int64(1) << bits) - 1
     policy = limits[POLICY]
     grows = limits[KV_BLOCKS] < UNLIMITED and limits[RESERVES] == 0
     reserved = limits[KV_BLOCKS] < UNLIMITED and limits[RESERVES] == 1
@@ -579,7 +595,7 @@ def finish(
         if g[r, PAUSED] == 1:  # the first token after a pause took the pause as well
             g[r, PAUSED] = 0
             for i in range(n):
-                before = max(f[r, DECODED], last_token[heap[r, i] & ROW_MASK])
+                before = max(f[r, DECODED], last_token[heap[r, i] & mask])
                 histogram[bin_of(f[r, START] - before + f[r, BASE])] += 1
             first += 1
         if first < g[r, LAST]:
@@ -599,8 +615,8 @@ def finish(
         g[r, ITERATION] = now
         g[r, CONTEXT] += size * run
         f[r, DECODED] = t
-        while n > 0 and heap[r, 0] >> ROW_BITS == now:
-            row = heap[r, 0] & ROW_MASK
+        while n > 0 and heap[r, 0] >> bits == now:
+            row = heap[r, 0] & mask
             pop_at(heap, r, n, 0)
             n -= 1
             finished[row] = t
@@ -639,7 +655,7 @@ def finish(
             if loop:
                 answer(row, t, rates, server, after, home, gap, pending_s, pending, control)
         else:
-            push(heap, r, n, ((now + outputs[row] - made) << ROW_BITS) | row)
+            push(heap, r, n, ((now + outputs[row] - made) << bits) | row)
             n += 1
             if policy != BATCHED:
                 g[r, CONTEXT] += context

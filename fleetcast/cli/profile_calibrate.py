@@ -64,13 +64,13 @@ def _show(profile: Profile, fit: Fit) -> None:
         out.print(f"  {text}")
     table = plain_table("batch>", "step>", "90 % of draws>", "")
     for at, batch in enumerate(curve.central.batch):
-        low, high = theme.duration(float(curve.fast.time_s[at])), theme.duration(float(curve.slow.time_s[at]))
-        table.add_row(str(batch), theme.duration(float(curve.central.time_s[at])), f"{low} – {high}", curve.basis[at])
+        low, high = theme.seconds(float(curve.fast.time_s[at])), theme.seconds(float(curve.slow.time_s[at]))
+        table.add_row(str(batch), theme.seconds(float(curve.central.time_s[at])), f"{low} – {high}", curve.basis[at])
     indented(out, table)
     mixing = "max" if step.mixing == float("inf") else f"{step.mixing:.3g}"
     out.print(
-        f"  prompt {theme.duration(step.prefill_fixed)} + {theme.duration(step.prefill_per_token)} a token, "
-        f"mixing {mixing}, overhead {theme.duration(step.request_overhead)}, noise {step.noise_cv:.1%}"
+        f"  prompt {theme.seconds(step.prefill_fixed)} + {theme.seconds(step.prefill_per_token)} a token, "
+        f"mixing {mixing}, overhead {theme.seconds(step.request_overhead)}, noise {step.noise_cv:.1%}"
     )
     table = plain_table("given back", "median error>", "worst>", "of")
     for metric in ("ttft", "tpot", "itl", "e2e", "output_tps", "request_rate", "latency"):
